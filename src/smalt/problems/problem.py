@@ -57,7 +57,9 @@ class Problem(_Frozen):
     """One programming task with its tests.
 
     `entry_point` names the function that call and code tests use; without one the task is a stdin/stdout
-    program. `starter_code` is shown to the policy. `compare` is the comparison rule: "tokens" (whitespace
+    program. `starter_code` is shown to the policy. `preamble` is code that the grader places before every
+    program, e.g. the imports and helper functions that the statement shows and that an answer need not
+    repeat. `compare` is the comparison rule: "tokens" (whitespace
     tolerant, the default for stdin), "exact", or "value" (the default for calls).
     """
 
@@ -67,6 +69,7 @@ class Problem(_Frozen):
     hidden_tests: tuple[TestCase, ...] = ()
     entry_point: str | None = None
     starter_code: str | None = None
+    preamble: str = ""
     compare: CompareRule | None = None
     limits: Limits | None = None
     solutions: tuple[str, ...] = ()

@@ -1,0 +1,107 @@
+"""What the lab's base model is brought up on: dialogues of an author who can read feedback but seldom does.
+
+Each dialogue has one author. A *stuck* author repeats the last program almost always, a *wandering* one guesses
+another reading, a *reading* one mostly writes the right program once feedback is there. A base model trained on the
+mixture behaves like the models of the papers: it improves for a turn or two, then mostly repeats itself, although
+it has the ability that reinforcement learning is to bring out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from smalt.dialogue.feedback import feedback_message
+from smalt.dialogue.wording import Wording, task_message
+from smalt.grading.verdicts import PublicResult, Status
+from smalt.lab.generator import LabProblem, readings, run_trusted
+from smalt.lab.ideas import program_of
+from smalt.problems.problem import CallTest
+
+MOST_TURNS = 8
+LAB_WORDING = Wording(
+    system="",
+    task="{statement}",
+    fix="{feedback}",
+    reconsider="All tests pass. Check it again.",
+    no_code="No program found.",
+)
+
+
+@dataclass(frozen=True)
+class Author:
+    """How a dialogue's author writes. Probabilities of each next program after a failure; the rest is a guess."""
+
+    repeats: float
+    solves: float
+    slips: float = 0.22
+    """Chance, per clear phrase, that a first or guessed program has a slip in it."""
+    spoils: float = 0.08
+    """Chance that a program that passes its public tests is changed all the same."""
+
+
+STUCK = Author(repeats=0.92, solves=0.04)
+WANDERING = Author(repeats=0.15, solves=0.15)
+READING = Author(repeats=0.05, solves=0.8)
+_AUTHORS = (STUCK, WANDERING, READING)
+_SHARES = (0.6, 0.15, 0.25)
+
+
+def reply_of(program: str) -> str:
+    """A reply that holds `program`."""
+    return f"```python\n{program}```"
+
+
+def write_dialogue(made: LabProblem, rng: random.Random) -> list[str]:
+    """Messages of one dialogue, user and author in turn, ending with a program."""
+    author = rng.choices(_AUTHORS, _SHARES)[0]
+    turns = rng.choice((2, 3, 4, 6, MOST_TURNS))
+    messages = [task_message(made.problem, LAB_WORDING)]
+    program = _guess(made, author, rng)
+    for turn in range(turns):
+        messages.append(reply_of(program_of(program)))
+        if turn + 1 < turns:
+            results = public_results(made, program)
+            messages.append(feedback_message(results, LAB_WORDING))
+            program = _next(made, author, program, all(r.passed for r in results), rng)
+    return messages
+
+
+def public_results(made: LabProblem, program: tuple[str, ...]) -> list[PublicResult]:
+    """Verdicts of our own program on the public tests, without a sandbox."""
+    results = []
+    for test in made.problem.public_tests:
+        assert isinstance(test, CallTest)
+        output = run_trusted(program, test.args[0])
+        status = Status.PASSED if output == test.expected else Status.WRONG_ANSWER
+        results.append(PublicResult(test, status, repr(output)))
+    return results
+
+
+def dialogues(problems: list[LabProblem], seed: int) -> Iterator[list[str]]:
+    """Endless dialogues over `problems`, in random order."""
+    rng = random.Random(f"smalt-lab-corpus/{seed}")
+    while True:
+        yield write_dialogue(rng.choice(problems), rng)
+
+
+def _next(
+    made: LabProblem, author: Author, last: tuple[str, ...], has_passed: bool, rng: random.Random
+) -> tuple[str, ...]:
+    """The program after `last` and its feedback."""
+    if has_passed:
+        return _guess(made, author, rng) if rng.random() < author.spoils else last
+    draw = rng.random()
+    if draw < author.repeats:
+        return last
+    return made.intended if draw < author.repeats + author.solves else _guess(made, author, rng)
+
+
+def _guess(made: LabProblem, author: Author, rng: random.Random) -> tuple[str, ...]:
+    """A fair reading of the statement, with a slip now and then."""
+    reading = rng.choice(readings(made.ideas))
+    return tuple(
+        rng.choice(idea.slips) if idea.slips and rng.random() < author.slips else meaning
+        for idea, meaning in zip(made.ideas, reading, strict=True)
+    )

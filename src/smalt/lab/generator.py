@@ -1,0 +1,151 @@
+"""Lab problems: two or three ideas in a row, said in words that often leave the meaning open.
+
+Splits are by composition: the ordered tuple of idea names decides whether a problem belongs to training,
+validation or evaluation, so a held-out problem is always a combination never trained on. Tests are made by running
+the intended program, which is our own trusted text; the policy's programs only ever run in the sandbox.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Literal
+
+from smalt.lab.ideas import AMBIGUOUS, CLEAR, Idea, program_of
+from smalt.problems.problem import CallTest, Limits, Problem
+
+Split = Literal["train", "validation", "test"]
+
+PUBLIC_TESTS = 2
+HIDDEN_TESTS = 6
+_CANDIDATE_INPUTS = 24
+_LONGEST_OUTPUT = 12
+_LARGEST_VALUE = 99
+_LIMITS = Limits(cpu_seconds=1.0, wall_seconds=5.0, memory_mb=512, output_bytes=1 << 16)
+
+
+@dataclass(frozen=True)
+class LabProblem:
+    """A lab problem with what only its maker knows: the ideas and the meaning intended."""
+
+    ideas: tuple[Idea, ...]
+    intended: tuple[str, ...]
+    problem: Problem
+
+    @property
+    def ambiguity(self) -> int:
+        """Number of fair readings of the statement."""
+        return len(readings(self.ideas))
+
+
+def readings(ideas: Sequence[Idea]) -> list[tuple[str, ...]]:
+    """Every way to read the words: one meaning per idea."""
+    return list(itertools.product(*(idea.meanings for idea in ideas)))
+
+
+def split_of(ideas: Sequence[Idea]) -> Split:
+    """The split a composition belongs to: about 70 % train, 10 % validation, 20 % test, by hash of its names."""
+    digest = hashlib.sha256("+".join(idea.name for idea in ideas).encode()).digest()
+    bucket = digest[0] % 10
+    return "train" if bucket < 7 else "validation" if bucket == 7 else "test"
+
+
+def run_trusted(expressions: Sequence[str], argument: list[int]) -> list[int]:
+    """Apply our own expressions to a list, in this process."""
+    x = list(argument)
+    for expression in expressions:
+        x = eval(_compiled(expression), {"x": x})
+    return x
+
+
+@functools.cache
+def _compiled(expression: str) -> CodeType:
+    """Lab expressions are few and run often."""
+    return compile(expression, "<lab>", "eval")
+
+
+def generate(split: Split, count: int, seed: int) -> list[LabProblem]:
+    """`count` different problems of a split; the same seed gives the same problems."""
+    rng = random.Random(f"smalt-lab/{split}/{seed}")
+    found: dict[tuple[str, ...], LabProblem] = {}
+    while len(found) < count:
+        ideas = _draw_ideas(rng)
+        if split_of(ideas) != split:
+            continue
+        made = _make_problem(ideas, rng, f"lab/{split}/{seed}/{len(found)}")
+        if made is not None:
+            found.setdefault((made.problem.statement, *made.intended), made)
+    return list(found.values())
+
+
+def _draw_ideas(rng: random.Random) -> tuple[Idea, ...]:
+    """Two or three different ideas; half of the problems are clear, the others have one or two open phrases."""
+    length = rng.choice((2, 3))
+    open_phrases = rng.choice((0, 0, 1, 1, 2)[: length + 2])
+    chosen = rng.sample(AMBIGUOUS, open_phrases) + rng.sample(CLEAR, length - open_phrases)
+    rng.shuffle(chosen)
+    return tuple(chosen)
+
+
+def _make_problem(ideas: tuple[Idea, ...], rng: random.Random, name: str) -> LabProblem | None:
+    """A problem with tests that tell its readings apart, or None when the composition says nothing."""
+    intended = rng.choice(readings(ideas))
+    candidates = [_draw_list(rng) for _ in range(_CANDIDATE_INPUTS)]
+    answers = [run_trusted(intended, candidate) for candidate in candidates]
+    if not _is_telling(candidates, answers):
+        return None
+    pairs = list(zip(candidates, answers, strict=True))
+    public = _most_telling(pairs, rivals(ideas, intended))
+    hidden = [pair for pair in pairs if pair not in public][:HIDDEN_TESTS]
+    statement = f"Write f(x): {', then '.join(rng.choice(idea.wordings) for idea in ideas)}."
+    problem = Problem(
+        id=name,
+        statement=statement,
+        entry_point="f",
+        public_tests=tuple(CallTest(args=(given,), expected=answer) for given, answer in public),
+        hidden_tests=tuple(CallTest(args=(given,), expected=answer) for given, answer in hidden),
+        solutions=(program_of(intended),),
+        limits=_LIMITS,
+        metadata={"ideas": [idea.name for idea in ideas], "readings": len(readings(ideas))},
+    )
+    return LabProblem(ideas, intended, problem)
+
+
+def _draw_list(rng: random.Random) -> list[int]:
+    """Mostly four to seven digits; now and then the empty list, the case that statements forget."""
+    length = 0 if rng.random() < 0.06 else rng.randint(4, 7)
+    return [rng.randint(0, 9) for _ in range(length)]
+
+
+def _is_telling(inputs: list[list[int]], answers: list[list[int]]) -> bool:
+    """Whether outputs are short lists of small numbers, mostly not empty and mostly not the input itself."""
+    fits = all(len(a) <= _LONGEST_OUTPUT and all(abs(v) <= _LARGEST_VALUE for v in a) for a in answers)
+    said = sum(bool(answer) and answer != given for given, answer in zip(inputs, answers, strict=True))
+    return fits and said >= len(answers) * 0.6
+
+
+def rivals(ideas: Sequence[Idea], intended: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The other readings, and the intended one with a single slip."""
+    others = [reading for reading in readings(ideas) if reading != intended]
+    for place, idea in enumerate(ideas):
+        others += [(*intended[:place], slip, *intended[place + 1 :]) for slip in idea.slips]
+    return others
+
+
+def _most_telling(
+    pairs: list[tuple[list[int], list[int]]], others: list[tuple[str, ...]]
+) -> list[tuple[list[int], list[int]]]:
+    """The public tests: greedily those that refute the most rivals not yet refuted."""
+    chosen: list[tuple[list[int], list[int]]] = []
+    left = others
+    for _ in range(PUBLIC_TESTS):
+        rest = [pair for pair in pairs if pair not in chosen]
+        best = max(rest, key=lambda pair: sum(run_trusted(other, pair[0]) != pair[1] for other in left))
+        chosen.append(best)
+        left = [other for other in left if run_trusted(other, best[0]) == best[1]]
+    return chosen

@@ -1,0 +1,55 @@
+"""Samplers: prompts go in as token ids, completions come out as the ids sampled and their log-probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class SamplingSettings(BaseModel):
+    """How completions are drawn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float = Field(1.0, ge=0, description="Softmax temperature; 0 takes the likeliest token.")
+    top_p: float = Field(1.0, gt=0, le=1, description="Nucleus: smallest set of tokens with this mass.")
+    max_new_tokens: int = Field(6144, gt=0, description="Longest completion, in tokens (Cobalt: 6,144).")
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """One prompt and how many completions of it are wanted."""
+
+    prompt_ids: tuple[int, ...]
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One sampled completion, exactly as it was drawn.
+
+    `logprobs[i]` is the log-probability of `ids[i]` under the distribution it was drawn from (temperature and
+    nucleus included; at temperature 0 under the plain softmax). The stop token is part of `ids`.
+    """
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    is_finished: bool
+    """Whether a stop token ended it (else it was cut at `max_new_tokens`)."""
+
+
+class Sampler(Protocol):
+    """Draws completions from the current policy."""
+
+    def sample(
+        self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int
+    ) -> list[list[Completion]]:
+        """For each request its `count` completions; equal arguments and weights give equal completions."""
+        ...
+
+    def fits(self, prompt_ids: Sequence[int], settings: SamplingSettings) -> bool:
+        """Whether the prompt leaves room in the model's context for a completion."""
+        ...

@@ -1,0 +1,62 @@
+"""Length-prefixed messages over a stream socket, and in a file."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+_LENGTH = struct.Struct("!I")
+
+
+class ProtocolError(Exception):
+    """The other side broke off in the middle of a message or announced one beyond the bound."""
+
+
+def frame(data: bytes) -> bytes:
+    """Return `data` behind its length."""
+    return _LENGTH.pack(len(data)) + data
+
+
+def send_frame(connection: socket.socket, data: bytes) -> None:
+    """Send one message; raises OSError when the other side is gone."""
+    connection.sendall(frame(data))
+
+
+def receive_frame(connection: socket.socket, max_bytes: int) -> bytes | None:
+    """Receive one message of at most `max_bytes`; None when the other side closed between messages."""
+    head = _receive_exactly(connection, _LENGTH.size)
+    if not head:
+        return None
+    (size,) = _LENGTH.unpack(head)
+    if size > max_bytes:
+        raise ProtocolError(f"a message of {size} bytes was announced, the bound is {max_bytes}")
+    data = _receive_exactly(connection, size)
+    if len(data) != size:
+        raise ProtocolError("the connection closed in the middle of a message")
+    return data
+
+
+def split_frames(data: bytes) -> Iterator[bytes]:
+    """Yield the complete messages in `data`; an incomplete last one (its writer was killed) is left out."""
+    position = 0
+    while position + _LENGTH.size <= len(data):
+        (size,) = _LENGTH.unpack_from(data, position)
+        position += _LENGTH.size
+        if position + size > len(data):
+            return
+        yield data[position : position + size]
+        position += size
+
+
+def _receive_exactly(connection: socket.socket, size: int) -> bytes:
+    """Receive `size` bytes; b"" when the other side closed before the first of them."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            if parts:
+                raise ProtocolError("the connection closed in the middle of a message")
+            return b""
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,52 @@
+"""Start of a worker's server: run by path, without site-packages, as `python -S -s -P start.py OPTIONS`.
+
+OPTIONS is a JSON object: connection (descriptor), scratch_root, caller (process id), module_paths (appended to
+sys.path, for programs), preload (modules).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from types import ModuleType
+
+STACK_BYTES = 512 << 20
+"""Enough for the recursion limit at some kilobytes of C stack per call, as in a cached recursive function."""
+_THREAD_STACK_BYTES = 16 << 20
+
+
+def _grow_stack() -> None:
+    """Start over with a larger stack: the kernel lays out memory below the stack when a program starts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+    os.execv(sys.executable, sys.orig_argv)
+
+
+def _serve(options: dict[str, object]) -> None:
+    package = Path(__file__).resolve().parents[2]
+    # Bare packages by hand: the real ones import libraries, which take time and are none of a program's business.
+    for name, path in (("smalt", package), ("smalt.sandbox", package / "sandbox")):
+        module = ModuleType(name)
+        module.__path__ = [str(path)]
+        sys.modules[name] = module
+    from smalt.sandbox.worker import server
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "smalt"]:
+        del sys.modules[name]
+    sys.path += options.pop("module_paths")  # type: ignore[arg-type]
+    server.main(**options)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    _grow_stack()
+    # Threads would otherwise get the whole stack limit each, out of the program's address space.
+    import threading
+
+    threading.stack_size(_THREAD_STACK_BYTES)
+    _serve(json.loads(sys.argv[1]))

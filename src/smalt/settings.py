@@ -1,0 +1,163 @@
+"""A run's settings: one YAML recipe, checked as a whole when it loads.
+
+Each concern's settings live beside its code; this file puts them together and reads recipes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from smalt.dialogue.wording import Wording
+from smalt.methods.cobalt import CobaltSettings
+from smalt.policy.loading import ModelSettings
+from smalt.problems.problem import Limits
+from smalt.rollouts.collection import CollectionSettings
+from smalt.rollouts.contexts import ContextRules
+from smalt.training.settings import TrainingSettings, WarmStartSettings
+
+
+class SettingsError(ValueError):
+    """A recipe or a `--set` is unusable; the message names the field and what it wants."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProblemSource(_Section):
+    """A set of problems."""
+
+    path: str = Field(description="A file (see docs/formats.md), or 'lab' for generated lab problems.")
+    format: str = Field("auto", description="Reader, or 'auto' to tell from the first record.")
+    split: str | None = Field(None, description="Split of the data set, where its reader knows splits.")
+    limit: int | None = Field(None, gt=0, description="Take the first so many problems.")
+
+
+class ProblemSections(_Section):
+    """Which problems train and which evaluate."""
+
+    train: ProblemSource = Field(description="Problems that trajectories are collected on.")
+    validation: ProblemSource | None = Field(None, description="Problems of the validation contexts, if any.")
+    evaluation: ProblemSource = Field(description="Held-out problems for Pass@1 by turn.")
+
+
+class DialogueSettings(_Section):
+    """What the model reads, and how its replies are kept."""
+
+    wording: Wording = Field(default_factory=Wording, description="Templates of the messages.")
+    reply_prefix: str = Field("", description="Text that opens every reply for the model, part of the prompt.")
+    history_limit: int = Field(6000, gt=0, description="Characters of a reply kept in the history (Cobalt: 6,000).")
+    max_failing_tests: int = Field(1, gt=0, description="Failing public tests shown (Cobalt: the first).")
+    show_public_tests: bool = Field(False, description="Whether the first message shows the public tests.")
+    is_thinking_model: bool = Field(False, description="Whether replies think before they answer.")
+    template_options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of the chat template, e.g. enable_thinking."
+    )
+
+
+class GraderSettings(_Section):
+    """How programs are run."""
+
+    workers: int = Field(2, gt=0, description="Sandbox workers.")
+    limits: Limits = Field(default_factory=Limits, description="Limits of problems that bring none.")
+
+
+class RunSettings(_Section):
+    """Everything about a run but where it writes."""
+
+    method: Literal["cobalt"] = Field("cobalt", description="Training method.")
+    seed: int = Field(0, ge=0, description="Seed of everything random.")
+    model: ModelSettings = Field(description="The model to start from.")
+    problems: ProblemSections = Field(description="Problem sets.")
+    dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
+    grader: GraderSettings = Field(default_factory=GraderSettings, description="The sandbox's size.")
+    warm_start: WarmStartSettings | None = Field(None, description="Supervised warm start; none by default.")
+    collection: CollectionSettings = Field(default_factory=CollectionSettings, description="METHODS 1.2.")
+    contexts: ContextRules = Field(default_factory=ContextRules, description="METHODS 1.3.")
+    cobalt: CobaltSettings = Field(default_factory=CobaltSettings, description="METHODS 1.4.")
+    training: TrainingSettings = Field(default_factory=TrainingSettings, description="METHODS 1.5.")
+    evaluation: CollectionSettings = Field(
+        default_factory=lambda: CollectionSettings(turns=8), description="METHODS 1.6."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RunSettings:
+        if self.training.sampling.top_p < 1 or self.training.sampling.temperature == 0:
+            raise ValueError(
+                "training.sampling: the policy gradient needs samples of the whole distribution: "
+                "set top_p to 1 and temperature above 0"
+            )
+        if self.contexts.max_attempts > self.collection.turns:
+            raise ValueError(
+                f"contexts.max_attempts is {self.contexts.max_attempts} but collection.turns is only "
+                f"{self.collection.turns}: no context can hold that many programs"
+            )
+        if self.training.validate_every and self.problems.validation is None:
+            raise ValueError("training.validate_every is set but problems.validation is missing")
+        return self
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
+    """Read a YAML recipe; `overrides` are `a.b=c` with YAML values.
+
+    Raises `SettingsError` naming the file and the field.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(raw, dict):
+        raise SettingsError(f"{path}: a recipe is a mapping of sections such as 'model:' and 'problems:'")
+    for override in overrides:
+        _apply(raw, override)
+    return parse_settings(raw, str(path))
+
+
+def parse_settings(raw: dict[str, Any], origin: str) -> RunSettings:
+    """Check raw settings; `origin` names them in errors."""
+    try:
+        return RunSettings.model_validate(raw)
+    except ValidationError as error:
+        lines = [
+            f"{origin}: {'.'.join(map(str, e['loc'])) or 'settings'}: {_plain(e)}"
+            for e in error.errors(include_url=False)
+        ]
+        raise SettingsError("\n".join(lines)) from error
+
+
+def dump_settings(settings: RunSettings) -> str:
+    """Settings as a complete YAML recipe."""
+    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _plain(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown field"
+    if error["type"] == "missing":
+        return "missing"
+    return f"{error['msg'].removeprefix('Value error, ')} (got {error['input']!r:.80})"
+
+
+def _apply(raw: dict[str, Any], override: str) -> None:
+    """Set `a.b=c` in nested mappings."""
+    dotted, equals, value = override.partition("=")
+    if not equals or not dotted.strip():
+        raise SettingsError(f"--set {override!r}: write it as section.field=value")
+    *sections, field = dotted.strip().split(".")
+    place = raw
+    for section in sections:
+        inner = place.setdefault(section, {})
+        if not isinstance(inner, dict):
+            inner = place[section] = {}
+        place = inner
+    try:
+        place[field] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"--set {override!r}: the value is not valid YAML") from error

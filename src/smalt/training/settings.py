@@ -1,0 +1,79 @@
+"""Settings of training: loss, optimiser, loop, warm start. Free of torch, so that recipes load at once."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from smalt.policy.sampling import SamplingSettings
+from smalt.training.batches import steps_of_epochs
+
+
+class LossSettings(BaseModel):
+    """The clipped objective of GRPO with clip-higher and a penalty towards the reference policy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    clip_low: float = Field(0.2, gt=0, lt=1, description="Lower clip of the ratio: 1 - clip_low (Cobalt: 0.2).")
+    clip_high: float = Field(0.4, gt=0, description="Upper clip of the ratio: 1 + clip_high (Cobalt: 0.4).")
+    kl_coefficient: float = Field(
+        1e-4, ge=0, description="Weight of the KL penalty (Cobalt: 1e-4); 0 spares the reference policy."
+    )
+
+
+class OptimiserSettings(BaseModel):
+    """AdamW and how its steps are cut."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: float = Field(1e-6, gt=0, description="Peak learning rate (Cobalt: 1e-6).")
+    warm_up_steps: int = Field(0, ge=0, description="Training steps of linear warm-up.")
+    weight_decay: float = Field(0.01, ge=0, description="AdamW's decoupled weight decay (verl's default).")
+    beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's beta 1.")
+    beta2: float = Field(0.999, ge=0, lt=1, description="AdamW's beta 2.")
+    gradient_clip: float = Field(1.0, gt=0, description="Largest gradient norm (Cobalt: 1.0).")
+    groups_per_update: int = Field(64, gt=0, description="Mini-batch: groups an optimiser step (Cobalt: 64).")
+    micro_batch_tokens: int = Field(
+        16384, gt=0, description="Tokens (rows x longest) held at once; only memory and speed depend on it."
+    )
+
+
+class TrainingSettings(BaseModel):
+    """How long, on how much, and how closely watched."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: float = Field(2.0, gt=0, description="Passes over the contexts (Cobalt: 2); see max_steps.")
+    max_steps: int | None = Field(None, gt=0, description="Most training steps; None for no bound but epochs.")
+    contexts_per_step: int = Field(128, gt=0, description="Contexts a step (Cobalt: 128).")
+    sampling: SamplingSettings = Field(
+        default_factory=SamplingSettings, description="How groups are drawn (Cobalt: temperature 1.0, 6,144 tokens)."
+    )
+    optimiser: OptimiserSettings = Field(default_factory=OptimiserSettings, description="AdamW.")
+    loss: LossSettings = Field(default_factory=LossSettings, description="The clipped loss.")
+    validate_every: int = Field(0, ge=0, description="Steps between validations; 0 for none.")
+    validation_contexts: int = Field(256, gt=0, description="Most contexts a validation scores.")
+    validation_sampling: SamplingSettings = Field(
+        default_factory=lambda: SamplingSettings(temperature=0.6),
+        description="How validation programs are drawn (Cobalt: temperature 0.6).",
+    )
+    checkpoint_every: int = Field(20, gt=0, description="Steps between checkpoints.")
+    keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints kept.")
+
+    def steps(self, contexts: int) -> int:
+        """Training steps for a number of contexts."""
+        steps = steps_of_epochs(contexts, self.contexts_per_step, self.epochs)
+        return min(steps, self.max_steps) if self.max_steps is not None else steps
+
+
+class WarmStartSettings(BaseModel):
+    """Supervised fine-tuning on reference solutions before collection."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: float = Field(2.0, gt=0, description="Passes over the problems that have a solution.")
+    batch: int = Field(16, gt=0, description="Solutions an optimiser step.")
+    learning_rate: float = Field(2e-5, gt=0, description="Peak learning rate, linear warm-up then linear decay.")
+    warm_up_share: float = Field(0.1, ge=0, le=1, description="Share of the steps that warm up.")
+    max_tokens: int = Field(1024, gt=0, description="Longer prompt + solution pairs are left out.")
+    micro_batch_tokens: int = Field(8192, gt=0, description="Padded tokens held at once.")
+    seed: int = Field(0, description="Seed of the order.")
