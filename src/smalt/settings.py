@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from smalt.dialogue.wording import Wording
+from smalt.lab.demo import DEMO_RECIPE
 from smalt.methods.cobalt import CobaltSettings
 from smalt.policy.loading import ModelSettings
 from smalt.problems.problem import Limits
+from smalt.problems.sources import ProblemSource
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.contexts import ContextRules
 from smalt.training.settings import TrainingSettings, WarmStartSettings
+
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 class SettingsError(ValueError):
@@ -27,15 +31,6 @@ class SettingsError(ValueError):
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ProblemSource(_Section):
-    """A set of problems."""
-
-    path: str = Field(description="A file (see docs/formats.md), or 'lab' for generated lab problems.")
-    format: str = Field("auto", description="Reader, or 'auto' to tell from the first record.")
-    split: str | None = Field(None, description="Split of the data set, where its reader knows splits.")
-    limit: int | None = Field(None, gt=0, description="Take the first so many problems.")
 
 
 class ProblemSections(_Section):
@@ -102,11 +97,49 @@ class RunSettings(_Section):
         return self
 
 
+class EvaluationRunSettings(_Section):
+    """Everything about `smalt eval` but where it writes."""
+
+    seed: int = Field(0, ge=0, description="Seed of the draws.")
+    model: ModelSettings = Field(description="The model to evaluate.")
+    problems: ProblemSource = Field(description="The problems.")
+    dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
+    grader: GraderSettings = Field(default_factory=GraderSettings, description="The sandbox's size.")
+    evaluation: CollectionSettings = Field(description="Turns, samples, temperature.")
+
+
+def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequence[str] = ()) -> EvaluationRunSettings:
+    """Settings of an evaluation; dialogue and grader come from a recipe where one is given.
+
+    The lab's model knows the lab's wording only, so it brings its recipe.
+    """
+    if recipe is None and raw["model"]["path"] == "lab":
+        recipe = DEMO_RECIPE
+    if recipe is not None:
+        whole = _read_yaml(recipe)
+        raw = raw | {section: whole[section] for section in ("dialogue", "grader") if section in whole}
+    for override in overrides:
+        _apply(raw, override)
+    return _checked(EvaluationRunSettings, raw, str(recipe or "settings"))
+
+
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     """Read a YAML recipe; `overrides` are `a.b=c` with YAML values.
 
     Raises `SettingsError` naming the file and the field.
     """
+    raw = _read_yaml(path)
+    for override in overrides:
+        _apply(raw, override)
+    return _checked(RunSettings, raw, str(path))
+
+
+def dump_settings(settings: BaseModel) -> str:
+    """Settings as a complete YAML recipe."""
+    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -115,26 +148,19 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
         raise SettingsError(f"{path}: not valid YAML: {error}") from error
     if not isinstance(raw, dict):
         raise SettingsError(f"{path}: a recipe is a mapping of sections such as 'model:' and 'problems:'")
-    for override in overrides:
-        _apply(raw, override)
-    return parse_settings(raw, str(path))
+    return raw
 
 
-def parse_settings(raw: dict[str, Any], origin: str) -> RunSettings:
+def _checked(kind: type[Settings], raw: dict[str, Any], origin: str) -> Settings:
     """Check raw settings; `origin` names them in errors."""
     try:
-        return RunSettings.model_validate(raw)
+        return kind.model_validate(raw)
     except ValidationError as error:
         lines = [
             f"{origin}: {'.'.join(map(str, e['loc'])) or 'settings'}: {_plain(e)}"
             for e in error.errors(include_url=False)
         ]
         raise SettingsError("\n".join(lines)) from error
-
-
-def dump_settings(settings: RunSettings) -> str:
-    """Settings as a complete YAML recipe."""
-    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def _plain(error: Any) -> str:

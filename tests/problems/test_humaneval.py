@@ -59,9 +59,7 @@ def test_an_answer_need_not_repeat_the_preamble(tmp_path):
 
 
 def test_example_test_takes_the_place_of_the_docstring(tmp_path):
-    example = (
-        "def check(f):\n    assert f(3) == 6\n    assert abs(f(1) - 2) < 1\n    assert True, 'x'\ncheck(f)\n"
-    )
+    example = "def check(f):\n    assert f(3) == 6\n    assert abs(f(1) - 2) < 1\n    assert True, 'x'\ncheck(f)\n"
     problem = read(tmp_path, example_test=example, test=RECORD["test"] + "check(f)")
     assert problem.public_tests == (
         CallTest(args=(3,), expected=6),
@@ -72,9 +70,7 @@ def test_example_test_takes_the_place_of_the_docstring(tmp_path):
 
 def test_example_test_with_statements_stays_whole(tmp_path):
     problem = read(tmp_path, example_test="def check(f):\n    y = f(3)\n    assert y == 6\ncheck(f)\n")
-    assert problem.public_tests == (
-        CodeTest(code="def check(f):\n    y = f(3)\n    assert y == 6\n\ncheck(f)\n"),
-    )
+    assert problem.public_tests == (CodeTest(code="def check(f):\n    y = f(3)\n    assert y == 6\n\ncheck(f)\n"),)
 
 
 @pytest.mark.parametrize(

@@ -168,9 +168,7 @@ def test_round_trip(tmp_path_factory, written, compressed):
 
 def test_nan_round_trips(tmp_path):
     call = CallTest(args=(math.nan,), expected=-math.inf)
-    write_native(
-        tmp_path / "p.jsonl", [Problem(id="a", statement="s", entry_point="f", public_tests=(call,))]
-    )
+    write_native(tmp_path / "p.jsonl", [Problem(id="a", statement="s", entry_point="f", public_tests=(call,))])
     (problem,) = read_native(tmp_path / "p.jsonl")
     assert math.isnan(problem.public_tests[0].args[0])
     assert problem.public_tests[0].expected == -math.inf

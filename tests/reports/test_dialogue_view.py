@@ -38,9 +38,7 @@ def test_badges(verdict, expected):
 
 def test_names_and_sides():
     roles = ["system", "user", "assistant", "user", "program", "feedback"]
-    dialogue = Dialogue.model_validate(
-        {"problem_id": "p", "turns": [{"role": role, "text": "t"} for role in roles]}
-    )
+    dialogue = Dialogue.model_validate({"problem_id": "p", "turns": [{"role": role, "text": "t"} for role in roles]})
     (view,) = dialogue_views([dialogue])
     names = ["System", "Problem", "Program 1", "Feedback 1", "Program 2", "Feedback 2"]
     assert [turn.name for turn in view.turns] == names

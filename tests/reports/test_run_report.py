@@ -212,8 +212,6 @@ def test_the_folder_of_the_report_is_made(run, tmp_path):
 
 def test_rows_of_one_step_are_merged(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    path.write_text(
-        '{"step": 2, "kl": 1}\n{"step": 1, "kl": 0}\n{"step": 2, "kl": 3}\n{"step": 1, "entropy": 4}\n'
-    )
+    path.write_text('{"step": 2, "kl": 1}\n{"step": 1, "kl": 0}\n{"step": 2, "kl": 3}\n{"step": 1, "entropy": 4}\n')
     assert read_metrics(path) == [{"step": 1, "kl": 0, "entropy": 4}, {"step": 2, "kl": 3}]
     assert read_metrics(tmp_path / "none.jsonl") == []

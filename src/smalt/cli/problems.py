@@ -22,18 +22,16 @@ def problems() -> None:
 
 def _file_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--split", help="Only the problems of this split, e.g. test (MBPP).")(command)
-    command = click.option(
-        "--format", "format_name", default="auto", show_default=True, help="Format of the file."
-    )(command)
+    command = click.option("--format", "format_name", default="auto", show_default=True, help="Format of the file.")(
+        command
+    )
     return click.argument("file", type=click.Path())(command)
 
 
 @problems.command("show")
 @_file_options
 @click.option("--id", "problem_id", help="Only the problem with this id.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=3, show_default=True, help="At most so many problems."
-)
+@click.option("--limit", type=click.IntRange(min=1), default=3, show_default=True, help="At most so many problems.")
 def show(file: str, format_name: str, split: str | None, problem_id: str | None, limit: int) -> None:
     """Show the problems of FILE: statement, starter code and tests."""
     found = _read(file, format_name, split)

@@ -30,8 +30,7 @@ def group_advantages(rewards: Sequence[float | None], eps: float = 1e-6) -> list
     mean = math.fsum(present) / len(present)
     std = math.sqrt(math.fsum((reward - mean) ** 2 for reward in present) / (len(present) - 1))
     return [
-        (reward - mean) / (std + eps) if reward is not None and not math.isnan(reward) else 0.0
-        for reward in rewards
+        (reward - mean) / (std + eps) if reward is not None and not math.isnan(reward) else 0.0 for reward in rewards
     ]
 
 

@@ -114,9 +114,7 @@ def correctness_reward(pass_rate: float, settings: CobaltRewardSettings = PAPER)
     return settings.none_pass_reward
 
 
-def improvement_reward(
-    pass_rate: float, previous_best: float, settings: CobaltRewardSettings = PAPER
-) -> Improvement:
+def improvement_reward(pass_rate: float, previous_best: float, settings: CobaltRewardSettings = PAPER) -> Improvement:
     """Reward for beating the best program of the context, p over b.
 
     p = 1 or b = 0: nothing. p > b: scale (p - b) / (1 - b) is added. p <= b: correctness is replaced by
@@ -161,9 +159,7 @@ def format_reward(reply: ScoredReply, reward_so_far: float, settings: CobaltRewa
     return _failed_thinking_reward(reply, thinking_is_long, settings) + penalties
 
 
-def _failed_thinking_reward(
-    reply: ScoredReply, thinking_is_long: bool, settings: CobaltRewardSettings
-) -> float:
+def _failed_thinking_reward(reply: ScoredReply, thinking_is_long: bool, settings: CobaltRewardSettings) -> float:
     """What the thinking earns after a failure: effort and reflection pay, beyond the limit they cost."""
     if not reply.is_thinking_model:
         return 0.0

@@ -14,6 +14,7 @@ from typing import Any
 
 from smalt.dialogue.control_tokens import neutralise
 from smalt.dialogue.history import history_text
+from smalt.dialogue.thinking import OPENING
 
 Message = dict[str, str]
 
@@ -83,7 +84,14 @@ class ChatFormat:
         ids = list(reply_ids)
         while ids and ids[-1] in self.stop_ids:
             ids.pop()
-        return self.reply_prefix + str(self.tokenizer.decode(ids, skip_special_tokens=False))
+        return self.reply_opening + str(self.tokenizer.decode(ids, skip_special_tokens=False))
+
+    @functools.cached_property
+    def reply_opening(self) -> str:
+        """What already stands at the start of each reply: a thought opened by the template, our prefix."""
+        rendered = self._render([{"role": "user", "content": "?"}], add_generation_prompt=True)
+        thought = f"{OPENING}\n" if rendered.rstrip().endswith(OPENING) else ""
+        return thought + self.reply_prefix
 
     @property
     def stop_ids(self) -> frozenset[int]:
@@ -119,7 +127,10 @@ class ChatFormat:
 
     def _render(self, messages: Sequence[Message], add_generation_prompt: bool) -> str:
         rendered = self.tokenizer.apply_chat_template(
-            list(messages), tokenize=False, add_generation_prompt=add_generation_prompt, **self.template_options
+            list(messages),
+            tokenize=False,
+            add_generation_prompt=add_generation_prompt,
+            **self.template_options,
         )
         return str(rendered)
 

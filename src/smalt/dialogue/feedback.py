@@ -68,7 +68,7 @@ def _check(results: Sequence[PublicResult]) -> None:
 
 
 class _Shown:
-    """How one message shows its texts: cut to a length, without control tokens, in a fence."""
+    """How one message shows its texts: cut to a length, without control tokens, several lines in a fence."""
 
     def __init__(self, limit: int, control_tokens: Sequence[str], entry_point: str | None) -> None:
         self._limit = limit
@@ -82,7 +82,11 @@ class _Shown:
     def _block(self, title: str, text: str) -> str:
         # Cut first: the cut could otherwise fall inside what was inserted to break up a control token.
         shown = neutralise(clip(text, self._limit), self._control_tokens)
-        return f"{title}\n{fenced(shown)}" if shown.strip() else f"{title} (empty)"
+        if not shown.strip():
+            return f"{title} (empty)"
+        line = shown.removesuffix("\n")
+        is_plain_line = line == line.strip() and len(line.splitlines()) == 1
+        return f"{title} {line}" if is_plain_line else f"{title}\n{fenced(shown)}"
 
     def _given(self, result: PublicResult) -> list[str]:
         test = result.test

@@ -19,12 +19,14 @@ class ReplyParts:
 
 
 def split_thinking(reply: str) -> ReplyParts:
-    """Split at the last closing tag. Without one, an opened thought never ended: there is no answer."""
+    """Split at the last closing tag. A thought that was opened and never closed leaves no answer."""
     closings = reply.count(CLOSING)
     if closings:
         thinking, _, answer = reply.rpartition(CLOSING)
+        if OPENING in answer:
+            return ReplyParts(f"{thinking}{answer}".strip(), "", is_closed_once=False)
         return ReplyParts(thinking.replace(OPENING, "", 1).strip(), answer.strip(), closings == 1)
-    before, opening, thinking = reply.partition(OPENING)
+    _, opening, thinking = reply.partition(OPENING)
     if opening:
-        return ReplyParts(thinking.strip(), before.strip(), is_closed_once=False)
+        return ReplyParts(thinking.strip(), "", is_closed_once=False)
     return ReplyParts("", reply.strip(), is_closed_once=False)

@@ -66,8 +66,7 @@ class Wording(BaseModel):
         description="Shows the public tests as {tests}; left out unless they are to be shown.",
     )
     fix: str = Field(
-        "Your program failed a test.\n\n{feedback}\n\nFind the mistake and correct the program. "
-        "{answer_rule}",
+        "Your program failed a test.\n\n{feedback}\n\nFind the mistake and correct the program. {answer_rule}",
         description="After a failing public test. Parts: {feedback}, {answer_rule}.",
     )
     reconsider: str = Field(
@@ -120,9 +119,7 @@ def fill(template: str, parts: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}(\n*)", replacement, template).strip()
 
 
-def task_message(
-    problem: Problem, wording: Wording = DEFAULT_WORDING, show_public_tests: bool = False
-) -> str:
+def task_message(problem: Problem, wording: Wording = DEFAULT_WORDING, show_public_tests: bool = False) -> str:
     """The first user message: statement, starter code, how the program is run, and how to answer.
 
     Args:
@@ -138,9 +135,7 @@ def task_message(
         wording.task,
         {
             "statement": problem.statement.strip(),
-            "starter": fill(wording.starter, {"starter_code": starter.strip("\n")})
-            if starter.strip()
-            else "",
+            "starter": fill(wording.starter, {"starter_code": starter.strip("\n")}) if starter.strip() else "",
             "rule": _rule(problem, wording),
             "examples": fill(wording.examples, {"tests": shown}) if shown else "",
             "answer_rule": wording.answer_rule,

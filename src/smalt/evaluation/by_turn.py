@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from smalt.evaluation.pass_at_k import pass_at_1_by_turn
+from smalt.evaluation.pass_at_k import paired_difference, pass_at_1_by_turn
 from smalt.files import read_json, write_json
 from smalt.problems.problem import Problem
 from smalt.rollouts.collection import CollectionSettings, collect
@@ -44,7 +45,7 @@ def evaluate(
     outcomes, infra_errors = outcomes_by_problem(
         [trajectory for trajectory in store.read() if trajectory.problem_id in wanted], settings.turns
     )
-    figures = pass_at_1_by_turn(outcomes)
+    figures = pass_at_1_by_turn(list(outcomes.values()))
     summary = {
         "pass_at_1": figures.pass_at_1,
         "ci95": figures.ci95,
@@ -62,8 +63,21 @@ def evaluate(
     return summary
 
 
-def outcomes_by_problem(trajectories: Sequence[Trajectory], turns: int) -> tuple[list[list[list[bool]]], int]:
-    """Problems x samples x turns: did that turn's program pass the hidden tests?
+def compare_by_turn(before: Path, after: Path, turns: int) -> dict[str, Any] | None:
+    """Paired difference, by turn, of two evaluations' folders over the problems that both have."""
+    outcomes = [
+        outcomes_by_problem(list(TrajectoryStore(folder / "trajectories").read()), turns)[0]
+        for folder in (before, after)
+    ]
+    shared = [problem_id for problem_id in outcomes[0] if problem_id in outcomes[1]]
+    if not shared:
+        return None
+    difference = paired_difference(*([by_problem[i] for i in shared] for by_problem in outcomes))
+    return asdict(difference)
+
+
+def outcomes_by_problem(trajectories: Sequence[Trajectory], turns: int) -> tuple[dict[str, list[list[bool]]], int]:
+    """For each problem samples x turns: did that turn's program pass the hidden tests?
 
     A dialogue in which the grader failed is left out and counted. A dialogue that ended early (its public tests
     passed, or the prompt outgrew the context) keeps its last program for the turns that are missing.
@@ -76,4 +90,4 @@ def outcomes_by_problem(trajectories: Sequence[Trajectory], turns: int) -> tuple
             continue
         passed = [turn.passes_hidden for turn in trajectory.turns]
         by_problem[trajectory.problem_id].append(passed + [passed[-1]] * (turns - len(passed)))
-    return list(by_problem.values()), left_out
+    return dict(by_problem), left_out

@@ -81,9 +81,7 @@ def pass_at_1_by_turn(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: i
     )
 
 
-def pass_at_k_by_turn(
-    outcomes: Outcomes, k: int, *, resamples: int = RESAMPLES, seed: int = 0
-) -> PassAtKByTurn:
+def pass_at_k_by_turn(outcomes: Outcomes, k: int, *, resamples: int = RESAMPLES, seed: int = 0) -> PassAtKByTurn:
     """Pass@k at each turn with its 95 % interval.
 
     Raises ValueError as `pass_at_1_by_turn` does, and when a problem has fewer than k samples.
@@ -110,9 +108,7 @@ def paired_difference(
     """
     scores_before, scores_after = _scores(before, k=1), _scores(after, k=1)
     if scores_before.shape != scores_after.shape:
-        raise ValueError(
-            f"the evaluations differ in (problems, turns): {scores_before.shape} and {scores_after.shape}"
-        )
+        raise ValueError(f"the evaluations differ in (problems, turns): {scores_before.shape} and {scores_after.shape}")
     differences = scores_after - scores_before
     return PairedDifference(
         difference=differences.mean(axis=0).tolist(),

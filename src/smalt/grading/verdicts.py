@@ -1,7 +1,7 @@
 """Verdicts, with public and hidden results as two types.
 
-A `PublicResult` carries input, output and expected output: feedback is written from it. A `HiddenResult` is the
-bare status of a test. Functions that write to the policy take `PublicResult` only; there is no way from a
+A `PublicResult` carries input, output and expected output: feedback is written from it. A `HiddenResult` is
+the bare status of a test. Functions that write to the policy take `PublicResult` only; there is no way from a
 `HiddenResult` to a text.
 """
 
@@ -66,15 +66,19 @@ class Grade:
     cpu_seconds: float = 0.0
 
     @property
+    def results(self) -> tuple[PublicResult | HiddenResult, ...]:
+        """All results, the public ones first."""
+        return (*self.public, *self.hidden)
+
+    @property
     def is_infra_error(self) -> bool:
         """Whether the grader itself failed on some test: such a program is neither right nor wrong."""
-        return any(result.status is Status.INFRA_ERROR for result in (*self.public, *self.hidden))
+        return any(result.status is Status.INFRA_ERROR for result in self.results)
 
     @property
     def pass_rate(self) -> float:
         """Share of all tests, public and hidden together, that passed (Cobalt's measure of a program)."""
-        results = (*self.public, *self.hidden)
-        return sum(result.passed for result in results) / len(results)
+        return sum(result.passed for result in self.results) / len(self.results)
 
     @property
     def passes_public(self) -> bool:

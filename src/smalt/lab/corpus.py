@@ -1,15 +1,16 @@
-"""What the lab's base model is brought up on: dialogues of an author who can read feedback but seldom does.
+"""What the lab's base model is brought up on: dialogues, first of able authors, then of ordinary ones.
 
 Each dialogue has one author. A *stuck* author repeats the last program almost always, a *wandering* one guesses
-another reading, a *reading* one mostly writes the right program once feedback is there. A base model trained on the
-mixture behaves like the models of the papers: it improves for a turn or two, then mostly repeats itself, although
-it has the ability that reinforcement learning is to bring out.
+another reading, a *reading* one mostly writes the right program once feedback is there. At school most authors
+read, so the model learns what feedback means; afterwards most are stuck, and that becomes its habit. The result
+behaves like the base models of the papers: it improves for a turn or two, then mostly repeats itself, although it
+has the ability that reinforcement learning is to bring out.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from smalt.dialogue.feedback import feedback_message
@@ -45,7 +46,9 @@ STUCK = Author(repeats=0.92, solves=0.04)
 WANDERING = Author(repeats=0.15, solves=0.15)
 READING = Author(repeats=0.05, solves=0.8)
 _AUTHORS = (STUCK, WANDERING, READING)
-_SHARES = (0.6, 0.15, 0.25)
+SCHOOL = (0.1, 0.1, 0.8)
+HABIT = (0.6, 0.15, 0.25)
+"""Shares of stuck, wandering and reading authors."""
 
 
 def reply_of(program: str) -> str:
@@ -53,9 +56,9 @@ def reply_of(program: str) -> str:
     return f"```python\n{program}```"
 
 
-def write_dialogue(made: LabProblem, rng: random.Random) -> list[str]:
+def write_dialogue(made: LabProblem, shares: Sequence[float], rng: random.Random) -> list[str]:
     """Messages of one dialogue, user and author in turn, ending with a program."""
-    author = rng.choices(_AUTHORS, _SHARES)[0]
+    author = rng.choices(_AUTHORS, shares)[0]
     turns = rng.choice((2, 3, 4, 6, MOST_TURNS))
     messages = [task_message(made.problem, LAB_WORDING)]
     program = _guess(made, author, rng)
@@ -63,7 +66,7 @@ def write_dialogue(made: LabProblem, rng: random.Random) -> list[str]:
         messages.append(reply_of(program_of(program)))
         if turn + 1 < turns:
             results = public_results(made, program)
-            messages.append(feedback_message(results, LAB_WORDING))
+            messages.append(feedback_message(results, LAB_WORDING, entry_point=made.problem.entry_point))
             program = _next(made, author, program, all(r.passed for r in results), rng)
     return messages
 
@@ -79,11 +82,11 @@ def public_results(made: LabProblem, program: tuple[str, ...]) -> list[PublicRes
     return results
 
 
-def dialogues(problems: list[LabProblem], seed: int) -> Iterator[list[str]]:
+def dialogues(problems: Sequence[LabProblem], shares: Sequence[float], seed: int) -> Iterator[list[str]]:
     """Endless dialogues over `problems`, in random order."""
     rng = random.Random(f"smalt-lab-corpus/{seed}")
     while True:
-        yield write_dialogue(rng.choice(problems), rng)
+        yield write_dialogue(rng.choice(problems), shares, rng)
 
 
 def _next(

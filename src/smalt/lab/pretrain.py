@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from smalt.dialogue.chat import ChatFormat
-from smalt.lab.corpus import dialogues
+from smalt.lab.corpus import HABIT, SCHOOL, dialogues
 from smalt.lab.generator import LabProblem, generate
 from smalt.lab.tokenizer import VOCABULARY, train_tokenizer
 
@@ -33,6 +33,7 @@ class PretrainSettings(BaseModel):
     seed: int = Field(0, description="Seed of corpus, initial weights and order.")
     problems: int = Field(8000, gt=0, description="Training problems the corpus is written about.")
     steps: int = Field(1200, gt=0, description="Optimiser steps.")
+    school_share: float = Field(0.75, ge=0, le=1, description="Share of the steps with able authors.")
     batch: int = Field(32, gt=0, description="Dialogues a step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate (linear warm-up, cosine decay).")
     hidden: int = Field(160, gt=0, description="Width of the transformer.")
@@ -40,19 +41,17 @@ class PretrainSettings(BaseModel):
     heads: int = Field(5, gt=0, description="Attention heads.")
 
 
-def pretrain(
-    settings: PretrainSettings, on_step: Callable[[int, float], None] | None = None
-) -> tuple[Any, Any]:
+def pretrain(settings: PretrainSettings, on_step: Callable[[int, float], None] | None = None) -> tuple[Any, Any]:
     """Train tokenizer and model; `on_step(step, loss)` is told of each step. Returns (model, tokenizer)."""
     problems = generate("train", settings.problems, settings.seed)
-    texts = itertools.chain.from_iterable(itertools.islice(dialogues(problems, seed=1), 2000))
+    texts = itertools.chain.from_iterable(itertools.islice(dialogues(problems, HABIT, settings.seed), 2000))
     tokenizer = train_tokenizer(texts)
     torch.manual_seed(settings.seed)
     model = new_model(settings, tokenizer)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=0.01, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, settings.steps))
     model.train()
-    for step, (ids, labels) in enumerate(itertools.islice(_batches(problems, tokenizer, settings), settings.steps)):
+    for step, (ids, labels) in enumerate(_schooling(problems, tokenizer, settings)):
         loss = model(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -95,12 +94,21 @@ def dialogue_ids(chat: ChatFormat, messages: list[str]) -> list[int]:
     raise ValueError("a dialogue ends with a reply")
 
 
-def _batches(
+def _schooling(
     problems: list[LabProblem], tokenizer: Any, settings: PretrainSettings
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """All batches of the training: able authors first, then ordinary ones."""
+    school = round(settings.steps * settings.school_share)
+    yield from itertools.islice(_batches(problems, SCHOOL, tokenizer, settings), school)
+    yield from itertools.islice(_batches(problems, HABIT, tokenizer, settings), settings.steps - school)
+
+
+def _batches(
+    problems: list[LabProblem], shares: tuple[float, ...], tokenizer: Any, settings: PretrainSettings
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless `(ids, labels)`, each `[batch, longest]`; dialogues of similar length share a batch."""
     chat = ChatFormat(tokenizer)
-    stream = (dialogue_ids(chat, messages) for messages in dialogues(problems, seed=settings.seed))
+    stream = (dialogue_ids(chat, messages) for messages in dialogues(problems, shares, settings.seed))
     order = torch.Generator().manual_seed(settings.seed)
     pool_batches = 16
     while True:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,9 +44,7 @@ class LocalSampler:
                 results[place] = completions
         return results
 
-    def _batches(
-        self, requests: Sequence[SampleRequest], settings: SamplingSettings
-    ) -> Iterator[list[int]]:
+    def _batches(self, requests: Sequence[SampleRequest], settings: SamplingSettings) -> Iterator[list[int]]:
         """Places of requests, similar lengths together, within the token budget (one request at least)."""
         batch: list[int] = []
         rows = 0
@@ -108,7 +107,7 @@ class _Decoding:
             logits = output.logits[:, -1]
         return self._completions()
 
-    def _prefill(self) -> tuple[Tensor, object, Tensor]:
+    def _prefill(self) -> tuple[Tensor, Any, Tensor]:
         """Run each prompt once, then repeat its cache for its completions.
 
         Returns logits `[rows, vocabulary]` of the first new token, the cache, the mask `[rows, longest]`.

@@ -63,8 +63,10 @@ def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperatu
         past_key_values=cache,
         use_cache=True,
     )
-    logits = torch.cat([prefill.logits[group_of_row], rest.logits], dim=1) if ids.shape[1] > 1 else (
-        prefill.logits[group_of_row]
+    logits = (
+        torch.cat([prefill.logits[group_of_row], rest.logits], dim=1)
+        if ids.shape[1] > 1
+        else (prefill.logits[group_of_row])
     )
     return _score(logits, ids, mask, temperature)
 

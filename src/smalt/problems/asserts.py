@@ -63,8 +63,4 @@ def call_test(statement: ast.stmt, entry_point: str) -> CallTest | None:
 def called_names(source: str | ast.AST) -> list[str]:
     """Names that the code calls as plain functions, outermost first."""
     tree = ast.parse(source) if isinstance(source, str) else source
-    return [
-        node.func.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    ]
+    return [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]

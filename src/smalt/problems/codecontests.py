@@ -61,9 +61,7 @@ def _without_run_instructions(statement: str) -> str:
     return re.sub(r"\n## Testing\n\nRun the solution with:.*\Z", "\n", statement, flags=re.DOTALL)
 
 
-def _split_tests(
-    record: Record, statement: str, public_count: int
-) -> tuple[list[StdinTest], list[StdinTest]]:
+def _split_tests(record: Record, statement: str, public_count: int) -> tuple[list[StdinTest], list[StdinTest]]:
     rows = record.fields["tests"]
     if not isinstance(rows, list):
         raise record.error("tests", f"{describe(rows)}; expected a list of {{input, output}}")
@@ -120,9 +118,7 @@ def _columns(record: Record, field: str) -> list[StdinTest]:
     inputs, outputs = inner.texts(f"{field}.input"), inner.texts(f"{field}.output")
     if len(inputs) != len(outputs):
         raise record.error(field, f"has {len(inputs)} inputs and {len(outputs)} outputs; expected as many")
-    return [
-        StdinTest(stdin=given, expected=expected) for given, expected in zip(inputs, outputs, strict=True)
-    ]
+    return [StdinTest(stdin=given, expected=expected) for given, expected in zip(inputs, outputs, strict=True)]
 
 
 def _solutions(record: Record) -> Iterator[str]:
@@ -132,8 +128,6 @@ def _solutions(record: Record) -> Iterator[str]:
     solutions = record.fields.get("solutions")
     if isinstance(solutions, dict):
         languages, programs = solutions.get("language", []), solutions.get("solution", [])
-        yield from (
-            code for language, code in zip(languages, programs, strict=False) if language == _PYTHON_3
-        )
+        yield from (code for language, code in zip(languages, programs, strict=False) if language == _PYTHON_3)
     else:
         yield from record.texts("solutions")

@@ -49,15 +49,11 @@ def _entry_function(record: Record, prompt: str, entry_point: str) -> ast.Functi
     try:
         tree = ast.parse(prompt)
     except (SyntaxError, ValueError) as error:
-        raise record.error(
-            "prompt", f"is not Python code ({error}); expected a signature and docstring"
-        ) from None
+        raise record.error("prompt", f"is not Python code ({error}); expected a signature and docstring") from None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == entry_point:
             return node
-    raise record.error(
-        "entry_point", f"the prompt defines no function {entry_point!r}; expected its signature"
-    )
+    raise record.error("entry_point", f"the prompt defines no function {entry_point!r}; expected its signature")
 
 
 def _preamble(prompt: str, function: ast.FunctionDef) -> str:

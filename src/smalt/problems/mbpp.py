@@ -97,9 +97,7 @@ def _parse(record: Record, test: str) -> ast.Module:
     try:
         return ast.parse(test)
     except SyntaxError:
-        raise record.error(
-            "test_list", f"{test!r} is not Python code; expected an assert statement"
-        ) from None
+        raise record.error("test_list", f"{test!r} is not Python code; expected an assert statement") from None
 
 
 def _test(record: Record, test: str, entry_point: str, setup: str) -> TestCase:

@@ -80,11 +80,7 @@ def read_problems(
         ProblemFileError: the format is unknown, the file does not follow it, or no problem has the split.
     """
     chosen = detect_format(path) if format == "auto" else _named_format(format)
-    read = (
-        partial(read_codecontests, public_count=public_count)
-        if chosen.name == "codecontests"
-        else chosen.read
-    )
+    read = partial(read_codecontests, public_count=public_count) if chosen.name == "codecontests" else chosen.read
     problems = read(path)
     return problems if split is None else _of_split(path, problems, split)
 
@@ -115,9 +111,7 @@ def _named_format(name: str) -> Format:
 def _of_split(path: str | Path, problems: list[Problem], split: str) -> list[Problem]:
     kept = [problem for problem in problems if problem.metadata.get("split") == split]
     if not kept:
-        found = sorted(
-            {str(problem.metadata["split"]) for problem in problems if "split" in problem.metadata}
-        )
+        found = sorted({str(problem.metadata["split"]) for problem in problems if "split" in problem.metadata})
         known = f"its splits are {', '.join(found)}" if found else "its problems name no split"
         raise ProblemFileError(f"{path}: has no problem of split {split!r}; {known}")
     return kept

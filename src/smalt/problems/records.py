@@ -122,9 +122,7 @@ def _read_text(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemFileError(
-            f"{path}: is not UTF-8 text (byte {error.start}); convert it to UTF-8"
-        ) from None
+        raise ProblemFileError(f"{path}: is not UTF-8 text (byte {error.start}); convert it to UTF-8") from None
 
 
 def _line_records(path: str | Path, text: str) -> Iterator[Record]:

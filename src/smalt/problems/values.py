@@ -36,9 +36,7 @@ def encode_value(value: Any) -> Any:
         return {"$set": [encode_value(item) for item in _in_stable_order(value)]}
     if kind is dict:
         return _encode_dict(value)
-    raise ValueError(
-        f"a {kind.__name__} cannot be written; use None, bool, int, float, str, list, tuple, dict, set"
-    )
+    raise ValueError(f"a {kind.__name__} cannot be written; use None, bool, int, float, str, list, tuple, dict, set")
 
 
 def decode_value(value: Any) -> Any:
@@ -78,9 +76,7 @@ def _in_stable_order(items: set[Any]) -> list[Any]:
 
 def _decode_tagged(value: dict[str, Any]) -> Any:
     if len(value) != 1:
-        raise ValueError(
-            'a key that starts with "$" must be the only one; write the object as {"$dict": ...}'
-        )
+        raise ValueError('a key that starts with "$" must be the only one; write the object as {"$dict": ...}')
     [(tag, content)] = value.items()
     if tag == "$float" and content in ("inf", "-inf", "nan"):
         return float(content)

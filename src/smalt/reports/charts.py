@@ -39,7 +39,8 @@ def by_turn_chart(evaluations: Mapping[str, ByTurn], training_turns: int | None 
         axes.set_xlabel("Turn")
         axes.set_ylabel("Pass@1, %")
         _round_limits(axes)
-        axes.legend(loc="lower right", reverse=True)
+        # Above the chart, where no curve can pass, and above the label of the horizon.
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1.05), borderaxespad=0, ncols=len(names), reverse=True)
         return to_svg(drawn, "by-turn", "Pass@1 by turn: " + ", ".join(names))
 
 
@@ -73,9 +74,9 @@ def _draw_horizon(axes: Axes, training_turns: int, turns: int) -> None:
         "last turn in training",
         (training_turns, 1.0),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(5, -3),
+        xytext=(0, 4),
         textcoords="offset points",
-        va="top",
+        ha="center",
         color=THEME["muted"],
         fontsize=8.5,
     )

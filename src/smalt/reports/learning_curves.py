@@ -137,9 +137,7 @@ def _draw_line(axes: Axes, label: str, points: Points, index: int, is_smoothed: 
     steps = [step for step, _ in points]
     values = [value for _, value in points]
     if len(points) <= FEW_POINTS:
-        axes.plot(
-            steps, values, color=colour, linewidth=1.8, marker=MARKERS[index], markersize=4, label=label
-        )
+        axes.plot(steps, values, color=colour, linewidth=1.8, marker=MARKERS[index], markersize=4, label=label)
     elif is_smoothed:
         axes.plot(steps, values, color=colour, linewidth=0.9, alpha=0.3)
         axes.plot(steps, smoothed(values), color=colour, linewidth=2, label=label)

@@ -47,9 +47,7 @@ class Figures:
     interval: str
 
 
-def write_run_report(
-    run_folder: str | Path, out_path: str | Path, *, training_turns: int | None = None
-) -> Path:
+def write_run_report(run_folder: str | Path, out_path: str | Path, *, training_turns: int | None = None) -> Path:
     """Write the report of a run; `out_path` is replaced as a whole or not at all.
 
     `training_turns` is the last turn that training saw; by default `training_turns` of summary.json. What the

@@ -88,15 +88,16 @@ def to_svg(drawn: Figure, name: str, title: str) -> str:
     `title` is read out to people who do not see the chart. Must be called inside the `figure` block.
     """
     buffer = io.StringIO()
-    drawn.savefig(
-        buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-    )
+    drawn.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # The comments only repeat each text.
+    svg = re.sub(r"\s*(<metadata>.*?</metadata>|<!--.*?-->)", "", svg, flags=re.DOTALL)
     # The style element would reach over the whole page; its one rule goes on the root instead.
     svg = re.sub(r"\s*<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>", "", svg, count=1)
-    return _themed(_named(_rooted(svg, title), name)).strip()
+    # Tags only: text between them may look like a reference or a colour and is shown as it is.
+    svg = re.sub(r"<[^<>]*>", lambda tag: _themed(_named(tag[0], name)), svg)
+    return _rooted(svg, title).strip()
 
 
 def _rooted(svg: str, title: str) -> str:
@@ -111,19 +112,12 @@ def _rooted(svg: str, title: str) -> str:
     return root + rest
 
 
-def _named(svg: str, name: str) -> str:
-    """Prefix every id, and every reference to one, with the chart's name."""
-    svg = re.sub(r'(<[^<>]*\sid=")', rf"\1{name}-", svg)
-    svg = re.sub(r'(xlink:href="#)', rf"\1{name}-", svg)
-    return re.sub(r"(url\(#)", rf"\1{name}-", svg)
+def _named(tag: str, name: str) -> str:
+    """Prefix the id in a tag, and every reference to one, with the chart's name."""
+    return re.sub(r'(\sid="|xlink:href="#|url\(#)', rf"\1{name}-", tag)
 
 
-def _themed(svg: str) -> str:
-    """Replace the theme's colours, inside style attributes only, by variables of the page."""
+def _themed(tag: str) -> str:
+    """Replace the theme's colours in a tag by variables of the page."""
     names = {colour: name for name, colour in THEME.items()}
-    colours = re.compile("|".join(names))
-
-    def themed(attribute: re.Match[str]) -> str:
-        return colours.sub(lambda hit: f"var(--chart-{names[hit[0]]}, {hit[0]})", attribute[0])
-
-    return re.sub(r'style="[^"]*"', themed, svg)
+    return re.sub("|".join(names), lambda hit: f"var(--chart-{names[hit[0]]}, {hit[0]})", tag)

@@ -9,9 +9,7 @@ from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
 NOTHING = "–"
 
 
-def by_turn_table(
-    before: ByTurn | None, after: ByTurn | None, difference: PairedDifference | None = None
-) -> Table:
+def by_turn_table(before: ByTurn | None, after: ByTurn | None, difference: PairedDifference | None = None) -> Table:
     """A rich table of Pass@1 by turn, in percent with 95 % intervals, and of the difference in points.
 
     Either evaluation may be missing. The difference has an interval when `difference` is given; two intervals
@@ -45,9 +43,7 @@ def share(evaluation: ByTurn | None, turn: int) -> str:
     return f"{100 * evaluation.pass_at_1[turn]:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def gain(
-    before: ByTurn | None, after: ByTurn | None, turn: int, difference: PairedDifference | None = None
-) -> str:
+def gain(before: ByTurn | None, after: ByTurn | None, turn: int, difference: PairedDifference | None = None) -> str:
     """ "+9.0 (+6.1 to +12.2)" in points; without an interval when none is known; a dash without both."""
     if before is None or after is None or turn >= min(len(before.pass_at_1), len(after.pass_at_1)):
         return NOTHING

@@ -27,7 +27,8 @@ class CollectionSettings(BaseModel):
         description="How replies are drawn.",
     )
     stops_at_public_pass: bool = Field(
-        False, description="Whether a dialogue ends when the public tests pass (RLEF, MURPHY); Cobalt goes on."
+        False,
+        description="Whether a dialogue ends when the public tests pass (RLEF, MURPHY); Cobalt goes on.",
     )
     problems_per_shard: int = Field(64, gt=0, description="Problems sampled, graded and written together.")
 

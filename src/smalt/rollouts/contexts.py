@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from smalt.credit.selection import max_variance_subset
-from smalt.dialogue.chat import ChatFormat
+from smalt.dialogue.chat import ChatFormat, Prompt
 from smalt.dialogue.wording import Wording, task_message
 from smalt.problems.problem import Problem
 from smalt.rollouts.records import Context, Trajectory, TurnRecord
+from smalt.rollouts.store import TrajectoryStore
 
 
 class ContextRules(BaseModel):
@@ -46,6 +49,7 @@ class ContextCutter:
     chat: ChatFormat
     wording: Wording
     rules: ContextRules
+    show_public_tests: bool = False
 
     def training_contexts(self, problem: Problem, trajectories: Sequence[Trajectory]) -> list[Context]:
         """Contexts of one problem for training, the bare problem first."""
@@ -58,14 +62,17 @@ class ContextCutter:
         return self._cut_all(problem, choose_for_validation(trajectories))
 
     def _cut_all(self, problem: Problem, kept: Sequence[Trajectory]) -> list[Context]:
-        bare = self.chat.opening(task_message(problem, self.wording))
+        bare = self._opening(problem)
         contexts = [Context(problem.id, -1, 0, 0.0, bare.ids)] if self.rules.emit_bare_problem else []
         contexts += [context for trajectory in kept for context in self._cut(problem, trajectory)]
         return [c for c in contexts if len(c.prompt_ids) <= self.rules.max_prompt_tokens]
 
+    def _opening(self, problem: Problem) -> Prompt:
+        return self.chat.opening(task_message(problem, self.wording, self.show_public_tests))
+
     def _cut(self, problem: Problem, trajectory: Trajectory) -> list[Context]:
         """Contexts of one trajectory, each ending with the feedback on its last program."""
-        prompt = self.chat.opening(task_message(problem, self.wording))
+        prompt = self._opening(problem)
         contexts: list[Context] = []
         best = 0.0
         for attempts in range(1, _last_cut(trajectory.turns, self.rules) + 1):
@@ -74,6 +81,17 @@ class ContextCutter:
             best = max(best, turn.pass_rate)
             contexts.append(Context(problem.id, trajectory.sample, attempts, best, prompt.ids))
         return contexts
+
+
+def cut_store(
+    folder: Path, problems: Sequence[Problem], cut: Callable[[Problem, Sequence[Trajectory]], list[Context]]
+) -> list[Context]:
+    """Cut every trajectory of a store, in the order of `problems`."""
+    by_problem: dict[str, list[Trajectory]] = defaultdict(list)
+    for trajectory in TrajectoryStore(folder).read():
+        by_problem[trajectory.problem_id].append(trajectory)
+    found = [(problem, by_problem[problem.id]) for problem in problems if problem.id in by_problem]
+    return [context for problem, trajectories in found for context in cut(problem, trajectories)]
 
 
 def choose_for_training(trajectories: Sequence[Trajectory], rules: ContextRules) -> list[Trajectory]:

@@ -16,7 +16,7 @@ from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import Wording, no_code_message, task_message
 from smalt.grading.extraction import extract_program
 from smalt.grading.verdicts import Grade
-from smalt.policy.sampling import Completion, SampleRequest, Sampler, SamplingSettings
+from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings
 from smalt.problems.problem import Problem
 from smalt.rollouts.tree import Node, Tree
 

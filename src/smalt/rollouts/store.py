@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ def write_table(rows: Sequence[dict[str, Any]], schema: pa.Schema, path: Path) -
     temporary = path.with_suffix(".tmp")
     try:
         pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), temporary)
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

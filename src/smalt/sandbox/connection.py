@@ -37,7 +37,7 @@ _ENVIRONMENT = {
 }
 
 
-class ServerDied(Exception):
+class ServerDiedError(Exception):
     """The server ended, hung or broke the protocol; it has been killed."""
 
 
@@ -60,6 +60,7 @@ class ServerConnection:
     """One fork server, started on first use. Not thread safe: one request at a time."""
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
+        """Remember the modules to import before the first fork; starts nothing."""
         self._preload = tuple(preload)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -107,7 +108,7 @@ class ServerConnection:
         self._is_ready = False
 
     def ask(self, request: ChildRequest, payload: bytes) -> ChildAnswer:
-        """Run one child; raises ServerDied."""
+        """Run one child; raises ServerDiedError."""
         self.start()
         assert self._socket is not None
         seconds = (request.wall_seconds + 1) * (request.count - request.first) + _GRACE_SECONDS
@@ -123,7 +124,7 @@ class ServerConnection:
             return ChildAnswer(ChildEnd.from_bytes(end), report, unfinished)
         except (OSError, ProtocolError) as error:
             self.kill()
-            raise ServerDied(str(error)) from error
+            raise ServerDiedError(str(error)) from error
         except BaseException:
             # An interrupt leaves an answer on its way; the connection cannot be used again.
             self.kill()

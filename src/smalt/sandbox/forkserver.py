@@ -1,15 +1,16 @@
 """A sandbox of warm fork servers: one process forked per program, milliseconds per job.
 
-What it protects against: endless loops and sleepers (also such that swallow signals and exceptions), memory and
-output floods, crashes of the interpreter, processes left behind, leftovers in the working folder, and results
-of finished inputs lost with a later crash. The caller's environment and memory are out of reach, and what
-comes back is decoded as plain data only.
+What it protects against: endless loops and sleepers (also such that swallow signals and exceptions), memory
+and output floods, crashes of the interpreter, processes left behind, leftovers in the working folder, and
+results of finished inputs lost with a later crash. The caller's environment is out of reach, and what comes
+back is decoded as plain data only.
 
 What it does not protect against yet: the program runs as the same user without a filter on files, network and
-system calls, so it can read and write what that user can, and signal the user's processes, its server
-included. It also shares its process with the code that reports results: a program that looks for the report's
-descriptor can forge its own results. It never sees expected outputs, but one can forge that a `CodeInput` ended
-well. The number of processes a program starts is not bounded, only their life.
+system calls, so it can read and write what that user can (files, and the memory of the user's processes where
+the kernel allows it), and signal the user's processes, its server included. It also shares its process with
+the code that reports results: a program that looks for the report's descriptor can forge its own results. It
+is never given expected outputs, but it can forge that a `CodeInput` ended well. The number of processes a
+program starts is not bounded, only their life.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import queue
 from types import TracebackType
 
-from smalt.sandbox.connection import ChildAnswer, ServerConnection, ServerDied
+from smalt.sandbox.connection import ChildAnswer, ServerConnection, ServerDiedError
 from smalt.sandbox.execution import Execution, Job, Outcome
 from smalt.sandbox.reports import child_request, encode_job, executions_of, infra_error
 from smalt.sandbox.worker.requests import ChildRequest
@@ -32,6 +33,7 @@ class ForkServerSandbox:
     """
 
     def __init__(self, workers: int = 2) -> None:
+        """Start the servers without waiting for them."""
         if workers < 1:
             raise ValueError("a sandbox needs at least one worker")
         self._workers = [_Worker() for _ in range(workers)]
@@ -65,11 +67,13 @@ class ForkServerSandbox:
             self._idle.put(worker)
 
     def __enter__(self) -> ForkServerSandbox:
+        """Return the sandbox itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the sandbox."""
         self.close()
 
 
@@ -114,6 +118,6 @@ def _ask(server: ServerConnection, request: ChildRequest, payload: bytes) -> Chi
     for _ in range(_TRIES):
         try:
             return server.ask(request, payload)
-        except ServerDied:
+        except ServerDiedError:
             continue
     return None

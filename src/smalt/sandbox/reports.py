@@ -28,8 +28,8 @@ _MAX_ERROR_CHARACTERS = 10_000
 def encode_job(job: Job) -> bytes:
     """Return program and inputs as the child reads them.
 
-    In this direction the data is trusted, and marshal keeps all plain types. Raises ValueEncodingError for call
-    arguments of other types.
+    In this direction the data is trusted, and marshal keeps all plain types. Raises ValueEncodingError for
+    call arguments of other types.
     """
     inputs = [_encode_input(item) for item in job.inputs]
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ class CheckpointStore:
         torch.save(optimizer.state_dict(), temporary / _STATE)
         (temporary / _DONE).write_text(json.dumps({"step": step}))
         shutil.rmtree(target, ignore_errors=True)
-        os.replace(temporary, target)
+        temporary.replace(target)
         for old in self._complete()[: -self.keep]:
             shutil.rmtree(old)
         return target
@@ -68,4 +67,4 @@ def save_model_atomically(folder: Path, policy: Policy) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
     save_model(temporary, policy)
     shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    temporary.replace(folder)

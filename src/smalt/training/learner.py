@@ -90,7 +90,7 @@ class Learner:
             ),
             self.loss_settings,
         )
-        (sums.loss / totals.tokens).backward()
+        torch.autograd.backward(sums.loss / totals.tokens)
         totals.loss += sums.loss.item()
         totals.kl += sums.kl
         totals.clipped += sums.clipped

@@ -39,8 +39,12 @@ class TrainingLoop:
     on_step: Callable[[int, int, Mapping[str, float]], None]
     """Told (step, steps, metrics) after each step, for progress display."""
 
-    def run(self, contexts: Sequence[Context], validation: Sequence[Context]) -> None:
-        """Train, from the newest checkpoint if there is one."""
+    def run(self, contexts: Sequence[Context], validation: Sequence[Context]) -> int:
+        """Train, from the newest checkpoint if there is one.
+
+        Returns the number of contexts left out because their prompt leaves no room for a completion.
+        """
+        given = len(contexts)
         contexts = self._that_fit(contexts)
         validation = self._that_fit(validation)[: self.settings.validation_contexts]
         steps = self.settings.steps(len(contexts))
@@ -59,6 +63,7 @@ class TrainingLoop:
                     checkpoints.save(step + 1, self.learner.policy, self.learner.optimizer)
         finally:
             log.close()
+        return given - len(contexts)
 
     def train_step(self, contexts: Sequence[Context], step: int) -> dict[str, float]:
         """Sample, grade, credit and update once; returns the step's metrics."""
@@ -93,10 +98,7 @@ class TrainingLoop:
         return Tree(problem, context.prompt, context.previous_best, context.attempts)
 
     def _that_fit(self, contexts: Sequence[Context]) -> list[Context]:
-        """Contexts whose prompt leaves room for a completion; the number left out goes to the log."""
-        fitting = [c for c in contexts if self.growth.sampler.fits(c.prompt_ids, self.settings.sampling)]
-        self.contexts_too_long = len(contexts) - len(fitting)
-        return fitting
+        return [c for c in contexts if self.growth.sampler.fits(c.prompt_ids, self.settings.sampling)]
 
     def _resume(self, checkpoints: CheckpointStore) -> int:
         """Restore the newest checkpoint; returns the step to go on with."""

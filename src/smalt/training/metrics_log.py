@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,4 +39,4 @@ class MetricsLog:
         kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] < first_step]
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text("".join(kept), encoding="utf-8")
-        os.replace(temporary, self.path)
+        temporary.replace(self.path)

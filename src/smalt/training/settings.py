@@ -46,7 +46,8 @@ class TrainingSettings(BaseModel):
     max_steps: int | None = Field(None, gt=0, description="Most training steps; None for no bound but epochs.")
     contexts_per_step: int = Field(128, gt=0, description="Contexts a step (Cobalt: 128).")
     sampling: SamplingSettings = Field(
-        default_factory=SamplingSettings, description="How groups are drawn (Cobalt: temperature 1.0, 6,144 tokens)."
+        default_factory=SamplingSettings,
+        description="How groups are drawn (Cobalt: temperature 1.0, 6,144 tokens).",
     )
     optimiser: OptimiserSettings = Field(default_factory=OptimiserSettings, description="AdamW.")
     loss: LossSettings = Field(default_factory=LossSettings, description="The clipped loss.")

@@ -57,9 +57,7 @@ def fine_tune(
         raise ValueError("no problem of the training set has a reference solution to learn from")
     steps = max(1, math.ceil(len(examples) * settings.epochs / settings.batch))
     optimizer = torch.optim.AdamW(policy.model.parameters(), lr=settings.learning_rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: _rate(step, steps, settings.warm_up_share)
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps, settings.warm_up_share))
     batches = _batches(examples, settings)
     policy.model.train()
     for step in range(steps):
@@ -82,7 +80,7 @@ def _update(policy: Policy, batch: Sequence[Example], micro_batch_tokens: int) -
         loss = torch.nn.functional.cross_entropy(
             logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED, reduction="sum"
         )
-        (loss / tokens).backward()
+        torch.autograd.backward(loss / tokens)
         total += loss.item()
     return total / tokens
 

@@ -1,11 +1,12 @@
 """What the forked child does: run one program on its inputs, each from a fresh namespace, and report.
 
-Runs share the process, so modules stay imported and their state stays changed between the inputs of a job; what
-commonly accumulates (random state, replaced builtins, streams, recursion limit) is reset. Other state is set again by
-the same statements of the same program. A run that leaves threads behind or used up memory is the child's last.
+Runs share the process, so modules stay imported and their state stays changed between the inputs of a job;
+what commonly accumulates (random state, replaced builtins, streams, recursion limit) is reset. Other state is
+set again by the same statements of the same program. A run that leaves threads behind or used up memory is
+the child's last.
 
-Time limits end the process rather than raise in it, because programs swallow exceptions: a profiling timer with
-its default action kills at the CPU limit, and the server watches the CPU clock from outside.
+Time limits end the process rather than raise in it, because programs swallow exceptions: a profiling timer
+with its default action kills at the CPU limit, and the server watches the CPU clock from outside.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class ChildRun:
     def __init__(
         self, request: requests.ChildRequest, files: streams.ChildFiles, ready: streams.Streams
     ) -> None:
+        """Take the `ready` streams for the first run; making them before the fork was cheaper."""
         self._request = request
         self._files = files
         self._streams: streams.Streams | None = ready
@@ -163,7 +165,7 @@ class ChildRun:
 
 
 def prepare_state() -> None:
-    """Set in the server what every first run starts from: after the fork it would cost each child its own copy."""
+    """Set in the server what every first run starts from; each child would pay for it again."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     random.seed(0)
     _ORIGINALS.update({name: getattr(builtins, name) for name in ("print", "input", "open")})

@@ -19,8 +19,8 @@ _SWEEP_SECONDS = 10.0
 def fork() -> int:
     """Fork without the interpreter's at-fork hooks, which take longer than the fork itself.
 
-    The hooks repair locks held by other threads and reseed `random`; the server has one thread and wants every
-    child to start from the same state. Raises OSError when no process can be started.
+    The hooks repair locks held by other threads and reseed `random`; the server has one thread and wants
+    every child to start from the same state. Raises OSError when no process can be started.
     """
     pid: int = _libc.fork()
     if pid < 0:
@@ -37,7 +37,7 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent() -> None:
-    """Be killed when the parent ends. For children of a single-threaded parent only: the kernel's "parent" is a thread."""
+    """Be killed when the parent ends. The parent must have one thread only: that is what the kernel means."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -48,7 +48,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def kill_group(pid: int) -> None:
-    """Kill the process and its process group; it must not have been reaped, so that the id is still its own."""
+    """Kill the process and its group; it must not have been reaped, so that the id is still its own."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""The server loop of a worker: for each request fork a child, watch it, clean up after it, send what it left.
+"""The server loop of a worker: for each request fork a child, watch it, clean up, send what it left.
 
-The server parses nothing that a program wrote. It forwards the child's report as bytes; the caller decodes it.
-It ends when the caller closes the connection or dies.
+The server parses nothing that a program wrote. It forwards the child's report as bytes; the caller decodes
+it. It ends when the caller closes the connection or dies.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _IDLE_TICK_SECONDS = 1.0
 _CPU_GRACE_SECONDS = 0.1
 _FAILED_CHILD = 70
 
-# Imported before the first fork: what short programs use. A module costs each child only the pages it touches.
+# Imported before the first fork: what short programs use.
 _PRELOADED = (
-    "array bisect cmath collections contextlib copy dataclasses datetime decimal enum fractions functools heapq "
-    "io itertools json linecache math operator queue random re statistics string struct textwrap threading time "
-    "traceback typing"
-).split()
+    *("array", "bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal"),
+    *("enum", "fractions", "functools", "heapq", "io", "itertools", "json", "linecache", "math", "operator"),
+    *("queue", "random", "re", "statistics", "string", "struct", "textwrap", "threading", "time"),
+    *("traceback", "typing"),
+)
 
 _WARM_UP = """
 import sys
@@ -47,7 +48,7 @@ text = f"{sum(numbers)} {max(table)}"
 """
 
 
-class CallerGone(Exception):
+class CallerGoneError(Exception):
     """The caller closed the connection or died."""
 
 
@@ -55,6 +56,7 @@ class Server:
     """One server process; `caller` is the process id it must not outlive."""
 
     def __init__(self, connection: socket.socket, scratch_root: Path, caller: int) -> None:
+        """Take the connected socket and the folder to make working folders in."""
         self._connection = connection
         self._scratch_root = scratch_root
         self._caller = caller
@@ -71,7 +73,7 @@ class Server:
             send_frame(self._connection, READY)
             while True:
                 self._serve_one()
-        except (CallerGone, ConnectionError):
+        except (CallerGoneError, ConnectionError):
             return
 
     def _prepare(self, preload: Sequence[str]) -> None:
@@ -97,7 +99,7 @@ class Server:
         head = receive_frame(self._connection, MAX_REQUEST_BYTES)
         payload = receive_frame(self._connection, MAX_REQUEST_BYTES)
         if head is None or payload is None:
-            raise CallerGone
+            raise CallerGoneError
         for part in self._run_child(ChildRequest.from_bytes(head), payload):
             send_frame(self._connection, part)
 
@@ -148,10 +150,10 @@ class Server:
             os._exit(_FAILED_CHILD)
 
     def _watch(self, pid: int, request: ChildRequest, files: streams.ChildFiles) -> tuple[bool, float, float]:
-        """Wait for the child; returns whether it was over time, and its CPU and wall time since its last report.
+        """Wait for the child; returns whether it was over time, and CPU and wall time since its last report.
 
-        A growing report means another input was begun. A program that forges reports wins no time: its child is
-        bounded by the limits of all its inputs together.
+        A growing report means another input was begun. A program that forges reports wins no time: its child
+        is bounded by the limits of all its inputs together.
         """
         descriptor = os.pidfd_open(pid)
         poll = select.poll()
@@ -180,8 +182,8 @@ class Server:
             os.close(descriptor)
 
     def _check_caller(self, child: int | None = None) -> None:
-        """Raise CallerGone, after killing `child`, when the caller died or hung up."""
-        # The parent's id, not PR_SET_PDEATHSIG: that fires already when the thread that made this process ends.
+        """Raise CallerGoneError, after killing `child`, when the caller died or hung up."""
+        # The parent's id, not PR_SET_PDEATHSIG: that fires when the thread that made this process ends.
         is_gone = os.getppid() != self._caller
         if not is_gone and child is not None:
             is_gone = any(event & select.POLLHUP for _, event in self._poll.poll(0))
@@ -189,7 +191,7 @@ class Server:
             if child is not None:
                 processes.kill_group(child)
                 processes.kill_descendants()
-            raise CallerGone
+            raise CallerGoneError
 
 
 def _remove(scratch: Path) -> None:

@@ -1,7 +1,7 @@
 """Start of a worker's server: run by path, without site-packages, as `python -S -s -P start.py OPTIONS`.
 
-OPTIONS is a JSON object: connection (descriptor), scratch_root, caller (process id), module_paths (appended to
-sys.path, for programs), preload (modules).
+OPTIONS is a JSON object: connection (descriptor), scratch_root, caller (process id), module_paths (appended
+to sys.path, for programs), preload (modules).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _grow_stack() -> None:
 
 def _serve(options: dict[str, object]) -> None:
     package = Path(__file__).resolve().parents[2]
-    # Bare packages by hand: the real ones import libraries, which take time and are none of a program's business.
+    # Bare packages by hand: the real ones import libraries, which take time and cannot be found from here.
     for name, path in (("smalt", package), ("smalt.sandbox", package / "sandbox")):
         module = ModuleType(name)
         module.__path__ = [str(path)]

@@ -37,7 +37,7 @@ def _cut(frames: list[str], message: list[str]) -> str:
     """Join frames and message; of too many lines the last frames and the ends of the message stay."""
     message = [_cut_line(line) for line in message]
     if len(message) > _MAX_LINES - 4:
-        message = [*message[: _MAX_LINES - 6], "..."] + message[-1:]
+        message = [*message[: _MAX_LINES - 6], "...", *message[-1:]]
     room = _MAX_LINES - 1 - len(message)
     kept = frames[-room:]
     while kept and not kept[0].startswith("  File "):

@@ -39,6 +39,7 @@ class Opaque:
     text: str
 
     def __repr__(self) -> str:
+        """Return the repr of the original."""
         return self.text
 
 
@@ -92,7 +93,7 @@ _COLLAPSE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
 
 
 def decode(data: Any) -> Any:
-    """Rebuild the value behind `data`; raises ValueEncodingError for anything the encoder cannot have written."""
+    """Rebuild the value behind `data`; raises ValueEncodingError for what the encoder cannot have written."""
     try:
         return _decode(data, 0)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -1,0 +1,320 @@
+"""A whole run in a folder: warm start -> collect -> contexts -> evaluate -> train -> evaluate -> report.
+
+Every stage leaves its result in the run folder and is skipped when that result is there; a stage that was killed
+goes on where it was. The same command on the same folder therefore resumes, whenever it was stopped.
+
+    config.yaml                    the settings, complete
+    warm_start/                    model after the supervised warm start (only with one)
+    trajectories/part-*.parquet    dialogues of the reference policy
+    contexts.parquet               what was trained on
+    metrics.jsonl, tensorboard/    numbers of each training step
+    checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
+    final/                         the trained model, transformers format
+    evaluation/before, after/      summary.json and trajectories by turn
+    stages.json, summary.json      seconds of each stage; the run's figures
+    dialogues.json, report.html    example dialogues; the pictures
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+
+from smalt.dialogue.chat import ChatFormat
+from smalt.evaluation.by_turn import compare_by_turn, evaluate
+from smalt.files import read_json, write_json, write_text
+from smalt.grading.grader import Grader
+from smalt.methods.cobalt import Cobalt
+from smalt.policy.loading import ModelSettings, Policy, load_policy
+from smalt.policy.local_sampler import LocalSampler
+from smalt.problems.problem import Problem
+from smalt.problems.sources import load_problems
+from smalt.progress import progress
+from smalt.reports.examples import example_dialogues
+from smalt.reports.run_report import write_run_report
+from smalt.rollouts.collection import CollectionSettings, collect
+from smalt.rollouts.contexts import ContextCutter, cut_store
+from smalt.rollouts.growth import Growth
+from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
+from smalt.sandbox.forkserver import ForkServerSandbox
+from smalt.settings import (
+    DialogueSettings,
+    EvaluationRunSettings,
+    GraderSettings,
+    RunSettings,
+    SettingsError,
+    dump_settings,
+)
+from smalt.training.checkpoints import save_model_atomically
+from smalt.training.learner import Learner
+from smalt.training.loop import TrainingLoop
+from smalt.training.sft import examples_of, fine_tune
+
+
+@contextmanager
+def open_grader(settings: GraderSettings) -> Iterator[Grader]:
+    """A grader with a sandbox of its own; no process is left behind."""
+    sandbox = ForkServerSandbox(workers=settings.workers)
+    try:
+        yield Grader(sandbox, default_limits=settings.limits, workers=settings.workers)
+    finally:
+        sandbox.close()
+
+
+def make_chat(policy: Policy, dialogue: DialogueSettings) -> ChatFormat:
+    """The chat format of a policy under a recipe's dialogue settings."""
+    return ChatFormat(
+        policy.tokenizer,
+        system=dialogue.wording.system,
+        reply_prefix=dialogue.reply_prefix,
+        history_limit=dialogue.history_limit,
+        template_options=dialogue.template_options,
+    )
+
+
+def make_growth(policy: Policy, dialogue: DialogueSettings, grader: Grader, settings: CollectionSettings) -> Growth:
+    """Growth with the local sampler."""
+    return Growth(
+        chat=make_chat(policy, dialogue),
+        wording=dialogue.wording,
+        sampler=LocalSampler(policy),
+        grader=grader,
+        sampling=settings.sampling,
+        max_failing_tests=dialogue.max_failing_tests,
+        show_public_tests=dialogue.show_public_tests,
+    )
+
+
+@dataclass
+class Run:
+    """One run and its folder."""
+
+    settings: RunSettings
+    folder: Path
+    console: Console
+
+    def __post_init__(self) -> None:
+        """Claim the folder; refuse one that belongs to other settings."""
+        claim_folder(self.folder, self.settings)
+
+    def execute(self) -> dict[str, Any]:
+        """Run all stages that are not done; returns the summary."""
+        with open_grader(self.settings.grader) as grader:
+            self.warm_start()
+            self.evaluate("before", self.reference_model, grader)
+            self.collect(grader)
+            self.cut_contexts()
+            self.train(grader)
+            self.evaluate("after", str(self.folder / "final"), grader)
+        return self.report()
+
+    @property
+    def reference_model(self) -> str:
+        """Where training starts and trajectories come from: the model, or its warm start."""
+        if self.settings.warm_start is None:
+            return self.settings.model.path
+        return str(self.folder / "warm_start")
+
+    @cached_property
+    def training_problems(self) -> list[Problem]:
+        """Problems of the training set, in order."""
+        return load_problems(self.settings.problems.train)
+
+    @cached_property
+    def validation_problems(self) -> list[Problem]:
+        """Problems of the validation set; none without one."""
+        source = self.settings.problems.validation
+        return load_problems(source) if source is not None else []
+
+    def warm_start(self) -> None:
+        """Supervised fine-tuning on the training problems' solutions, when the recipe asks for it."""
+        settings, target = self.settings.warm_start, self.folder / "warm_start"
+        if settings is None or target.exists():
+            return
+        with self._stage("warm_start") as report:
+            policy = self._load(self.settings.model.path)
+            dialogue = self.settings.dialogue
+            examples = examples_of(
+                self.training_problems,
+                make_chat(policy, dialogue),
+                dialogue.wording,
+                dialogue.show_public_tests,
+                settings.max_tokens,
+            )
+            fine_tune(policy, examples, settings, lambda step, steps, loss: report(step + 1, steps, {"loss": loss}))
+            save_model_atomically(target, policy)
+
+    def collect(self, grader: Grader) -> None:
+        """Trajectories of the reference policy on the training and validation problems."""
+        for name, problems in (
+            ("trajectories", self.training_problems),
+            ("validation_trajectories", self.validation_problems),
+        ):
+            if not problems or self._is_done(f"collect_{name}"):
+                continue
+            with self._stage(f"collect_{name}") as report:
+                growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
+                store = TrajectoryStore(self.folder / name)
+                too_long = collect(problems, growth, self.settings.collection, store, self.settings.seed, report)
+                self._say_left_out(too_long, "problems", "their prompt leaves no room in the model's context")
+
+    def cut_contexts(self) -> None:
+        """Contexts for training and validation."""
+        target = self.folder / "contexts.parquet"
+        if target.exists():
+            return
+        with self._stage("contexts"):
+            policy = self._load(self.reference_model)
+            dialogue = self.settings.dialogue
+            cutter = ContextCutter(
+                make_chat(policy, dialogue),
+                dialogue.wording,
+                self.settings.contexts,
+                dialogue.show_public_tests,
+            )
+            validation = cut_store(
+                self.folder / "validation_trajectories", self.validation_problems, cutter.validation_contexts
+            )
+            write_contexts(self.folder / "validation_contexts.parquet", validation)
+            training = cut_store(self.folder / "trajectories", self.training_problems, cutter.training_contexts)
+            write_contexts(target, training)
+            after_failure = sum(c.attempts > 0 and c.previous_best < 1 for c in training)
+            self.console.print(f"{len(training)} contexts, {after_failure} of them after a failure")
+
+    def train(self, grader: Grader) -> None:
+        """The method's training; leaves `final/`."""
+        if (self.folder / "final").exists():
+            return
+        settings = self.settings
+        with self._stage("train") as report:
+            policy = self._load(self.reference_model)
+            needs_reference = settings.training.loss.kl_coefficient > 0
+            learner = Learner(
+                policy,
+                copy.deepcopy(policy.model).requires_grad_(False) if needs_reference else None,
+                settings.training.optimiser,
+                settings.training.loss,
+                settings.training.sampling.temperature,
+            )
+            growth = self._growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
+            loop = TrainingLoop(
+                method=Cobalt(settings.cobalt, policy.tokenizer, settings.dialogue.is_thinking_model),
+                growth=growth,
+                learner=learner,
+                settings=settings.training,
+                problems={p.id: p for p in (*self.training_problems, *self.validation_problems)},
+                folder=self.folder,
+                seed=settings.seed,
+                on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),
+            )
+            contexts = read_contexts(self.folder / "contexts.parquet")
+            too_long = loop.run(contexts, read_contexts(self.folder / "validation_contexts.parquet"))
+            self._say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
+            save_model_atomically(self.folder / "final", policy)
+
+    def evaluate(self, name: str, model: str, grader: Grader) -> None:
+        """Pass@1 by turn of a model on the held-out problems."""
+        folder = self.folder / "evaluation" / name
+        if (folder / "summary.json").exists():
+            return
+        with self._stage(f"evaluate_{name}") as report:
+            growth = self._growth(self._load(model), grader, self.settings.evaluation)
+            problems = load_problems(self.settings.problems.evaluation)
+            evaluate(problems, growth, self.settings.evaluation, folder, self.settings.seed, report)
+
+    def report(self) -> dict[str, Any]:
+        """Write the summary, example dialogues and the HTML report."""
+        before, after = (self.folder / "evaluation" / name for name in ("before", "after"))
+        summary = {
+            "method": self.settings.method,
+            "seed": self.settings.seed,
+            "before": read_json(before / "summary.json"),
+            "after": read_json(after / "summary.json"),
+            "paired_difference": compare_by_turn(before, after, self.settings.evaluation.turns),
+            "stages": read_json(self.folder / "stages.json"),
+            "training_turns": self.settings.contexts.max_attempts,
+            "protocol": _protocol(self.settings.evaluation),
+        }
+        write_json(self.folder / "summary.json", summary)
+        problems = load_problems(self.settings.problems.evaluation)
+        write_json(self.folder / "dialogues.json", example_dialogues(problems, before, after))
+        write_run_report(self.folder, self.folder / "report.html")
+        return summary
+
+    def _load(self, path: str) -> Policy:
+        model: ModelSettings = self.settings.model.model_copy(update={"path": path})
+        return load_policy(model)
+
+    def _growth(self, policy: Policy, grader: Grader, settings: CollectionSettings) -> Growth:
+        return make_growth(policy, self.settings.dialogue, grader, settings)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[Callable[..., None]]:
+        """Show progress; add the stage's seconds to `stages.json` when it ends, or is interrupted."""
+        started = time.perf_counter()
+        with progress(self.console, name.replace("_", " ")) as report:
+            try:
+                yield report
+            finally:
+                stages = read_json(self.folder / "stages.json") or {}
+                seconds = stages.get(name, 0.0) + time.perf_counter() - started
+                write_json(self.folder / "stages.json", stages | {name: round(seconds, 2)})
+
+    def _is_done(self, stage: str) -> bool:
+        """Whether contexts, the product of collection, are there already."""
+        return (self.folder / "contexts.parquet").exists()
+
+    def _say_left_out(self, count: int, what: str, why: str) -> None:
+        if count:
+            self.console.print(f"[yellow]{count} {what} left out: {why}[/yellow]")
+
+
+def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Console) -> dict[str, Any]:
+    """`smalt eval`: one model on one problem set; resumes in the same folder. Returns the summary."""
+    claim_folder(folder, settings)
+    problems = load_problems(settings.problems)
+    policy = load_policy(settings.model)
+    with open_grader(settings.grader) as grader, progress(console, "evaluate") as report:
+        growth = make_growth(policy, settings.dialogue, grader, settings.evaluation)
+        return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
+
+
+def claim_folder(folder: Path, settings: BaseModel) -> None:
+    """Write the settings into a folder; refuse a folder that belongs to other settings."""
+    config = folder / "config.yaml"
+    text = dump_settings(settings)
+    if config.exists() and config.read_text(encoding="utf-8") != text:
+        raise SettingsError(
+            f"{config} holds other settings than this command: "
+            f"resume with the same settings, or choose another --out\n{_difference(config, text)}"
+        )
+    write_text(config, text)
+
+
+def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The numbers a person follows while training runs."""
+    shown = {"reward": "reward_mean", "solved": "solved_share", "entropy": "entropy", "kl": "kl"}
+    return {name: metrics[key] for name, key in shown.items() if key in metrics}
+
+
+def _protocol(settings: CollectionSettings) -> str:
+    ending = "ends at the first public pass" if settings.stops_at_public_pass else "goes on to the last turn"
+    return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}"
+
+
+def _difference(config: Path, text: str) -> str:
+    """The lines in which the settings differ."""
+    import difflib
+
+    old = config.read_text(encoding="utf-8").splitlines()
+    lines: Sequence[str] = list(difflib.unified_diff(old, text.splitlines(), "there", "here", lineterm="", n=1))
+    return "\n".join(lines[:40])
