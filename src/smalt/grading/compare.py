@@ -17,7 +17,7 @@ TOKEN_TOLERANCE = 1e-6
 """Relative and absolute, for printed floats."""
 VALUE_TOLERANCE = 1e-9
 """Relative and absolute, for returned floats."""
-MAX_DEPTH = 500
+MAX_DEPTH = 200
 """Values nested deeper than this never match."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
@@ -84,9 +84,7 @@ class _Comparison:
         if isinstance(value, list | tuple) and isinstance(expected, list | tuple):
             if len(value) != len(expected) or (self._exact and type(value) is not type(expected)):
                 return False
-            return all(
-                self.match(left, right, depth + 1) for left, right in zip(value, expected, strict=True)
-            )
+            return all(self.match(left, right, depth + 1) for left, right in zip(value, expected, strict=True))
         if isinstance(value, dict) and isinstance(expected, dict):
             return self._match_dicts(value, expected, depth)
         if isinstance(value, set | frozenset) and isinstance(expected, set | frozenset):
@@ -103,9 +101,7 @@ class _Comparison:
     def _match_sets(self, value: Any, expected: Any) -> bool:
         left, right = Counter(map(_strict_key, value)), Counter(map(_strict_key, expected))
         rest, expected_rest = list((left - right).elements()), list((right - left).elements())
-        if len(rest) != len(expected_rest) or not all(
-            isinstance(item, int | float) for item in rest + expected_rest
-        ):
+        if len(rest) != len(expected_rest) or not all(isinstance(item, int | float) for item in rest + expected_rest):
             return False
         return all(self.match(a, b, 0) for a, b in zip(sorted(rest), sorted(expected_rest), strict=True))
 
@@ -119,9 +115,9 @@ def _numbers_match(value: complex, expected: complex, tolerance: float) -> bool:
         left, right = complex(value), complex(expected)
         parts = ((left.real, right.real), (left.imag, right.imag))
         return all(_numbers_match(a, b, tolerance) for a, b in parts)
-    if math.isnan(value) or math.isnan(expected):
-        return math.isnan(value) and math.isnan(expected)
     try:
+        if math.isnan(value) or math.isnan(expected):
+            return math.isnan(value) and math.isnan(expected)
         return math.isclose(value, expected, rel_tol=tolerance, abs_tol=tolerance)
     except OverflowError:  # an int beyond any float
         return False

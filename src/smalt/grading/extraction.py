@@ -5,7 +5,7 @@ The rules, in order:
 1. Thinking is not part of the answer: `<think>...</think>` goes; an unclosed `<think>` leaves no program.
 2. Fenced blocks are read leniently, because small models write them so: any indentation, ``` or ~~~, an
    opening fence at the end of a sentence, the language on the line after the fence, a closing fence glued to
-   the last line, no closing fence (a truncated reply). A fence inside a string of the program does not end it.
+   the last line, no closing fence (a truncated reply). A fence in a string of the program does not end it.
 3. Blocks in another language are no programs. Blocks without a language count when they read as Python.
 4. With an entry point the last block that defines it is the program.
 5. Otherwise it is the last block that is no mere demo. Graders that take the very last block lose the answers

@@ -11,9 +11,7 @@ from smalt.grading.syntax import parse_module
 _LANGUAGES = ("python", "py", "python3")
 _OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 # Small models go on in the same line: "Here is the program: ```python".
-_OPENING_IN_LINE = re.compile(
-    r"^.*?[^`\s].*?(?P<indent>)(?P<fence>`{3,})(?P<info>python3?|py)[ \t]*$", re.IGNORECASE
-)
+_OPENING_IN_LINE = re.compile(r"^.*?[^`\s].*?(?P<indent>)(?P<fence>`{3,})(?P<info>python3?|py)[ \t]*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,7 @@ def find_blocks(text: str) -> list[Block]:
     return blocks
 
 
-def _read_block(
-    lines: list[str], offsets: list[int], start: int, opening: re.Match[str]
-) -> tuple[Block, int]:
+def _read_block(lines: list[str], offsets: list[int], start: int, opening: re.Match[str]) -> tuple[Block, int]:
     """Return the block opened in line `start` and the index of the line after it."""
     body = start + 1
     closing, glued = _find_closing(lines, body, opening["fence"])

@@ -143,9 +143,7 @@ def _grade_of(problem: Problem, executions: Sequence[Execution], limits: Limits)
     )
 
 
-def _public_result(
-    test: TestCase, execution: Execution, rule: CompareRule | None, limits: Limits
-) -> PublicResult:
+def _public_result(test: TestCase, execution: Execution, rule: CompareRule | None, limits: Limits) -> PublicResult:
     is_value = isinstance(test, CallTest) and execution.outcome is Outcome.OK
     return PublicResult(
         test=test,

@@ -46,9 +46,20 @@ STUCK = Author(repeats=0.92, solves=0.04)
 WANDERING = Author(repeats=0.15, solves=0.15)
 READING = Author(repeats=0.05, solves=0.8)
 _AUTHORS = (STUCK, WANDERING, READING)
-SCHOOL = (0.1, 0.1, 0.8)
-HABIT = (0.6, 0.15, 0.25)
-"""Shares of stuck, wandering and reading authors."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """A time of the model's upbringing."""
+
+    shares: tuple[float, float, float]
+    """Of stuck, wandering and reading authors."""
+    turns: tuple[int, ...]
+    """Lengths of dialogues, drawn evenly."""
+
+
+SCHOOL = Period(shares=(0.1, 0.1, 0.8), turns=(2, 2, 3))
+HABIT = Period(shares=(0.6, 0.15, 0.25), turns=(2, 3, 4, 6, MOST_TURNS))
 
 
 def reply_of(program: str) -> str:
@@ -56,10 +67,10 @@ def reply_of(program: str) -> str:
     return f"```python\n{program}```"
 
 
-def write_dialogue(made: LabProblem, shares: Sequence[float], rng: random.Random) -> list[str]:
+def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list[str]:
     """Messages of one dialogue, user and author in turn, ending with a program."""
-    author = rng.choices(_AUTHORS, shares)[0]
-    turns = rng.choice((2, 3, 4, 6, MOST_TURNS))
+    author = rng.choices(_AUTHORS, period.shares)[0]
+    turns = rng.choice(period.turns)
     messages = [task_message(made.problem, LAB_WORDING)]
     program = _guess(made, author, rng)
     for turn in range(turns):
@@ -82,11 +93,11 @@ def public_results(made: LabProblem, program: tuple[str, ...]) -> list[PublicRes
     return results
 
 
-def dialogues(problems: Sequence[LabProblem], shares: Sequence[float], seed: int) -> Iterator[list[str]]:
+def dialogues(problems: Sequence[LabProblem], period: Period, seed: int) -> Iterator[list[str]]:
     """Endless dialogues over `problems`, in random order."""
     rng = random.Random(f"smalt-lab-corpus/{seed}")
     while True:
-        yield write_dialogue(rng.choice(problems), shares, rng)
+        yield write_dialogue(rng.choice(problems), period, rng)
 
 
 def _next(

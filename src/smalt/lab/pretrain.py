@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from smalt.dialogue.chat import ChatFormat
-from smalt.lab.corpus import HABIT, SCHOOL, dialogues
+from smalt.lab.corpus import HABIT, SCHOOL, Period, dialogues
 from smalt.lab.generator import LabProblem, generate
 from smalt.lab.tokenizer import VOCABULARY, train_tokenizer
 
@@ -104,11 +104,11 @@ def _schooling(
 
 
 def _batches(
-    problems: list[LabProblem], shares: tuple[float, ...], tokenizer: Any, settings: PretrainSettings
+    problems: list[LabProblem], period: Period, tokenizer: Any, settings: PretrainSettings
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless `(ids, labels)`, each `[batch, longest]`; dialogues of similar length share a batch."""
     chat = ChatFormat(tokenizer)
-    stream = (dialogue_ids(chat, messages) for messages in dialogues(problems, shares, settings.seed))
+    stream = (dialogue_ids(chat, messages) for messages in dialogues(problems, period, settings.seed))
     order = torch.Generator().manual_seed(settings.seed)
     pool_batches = 16
     while True:

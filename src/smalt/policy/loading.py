@@ -54,7 +54,9 @@ def load_policy(settings: ModelSettings) -> Policy:
     """
     import torch
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     path = resolve_path(settings.path)
     device = _device(settings.device)
     tokenizer = load_tokenizer(path)

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smalt.policy.caching import cache_argument
 from smalt.policy.loading import Policy
 from smalt.policy.sampling import Completion, SampleRequest, SamplingSettings
 
@@ -101,8 +102,7 @@ class _Decoding:
                 input_ids=tokens[:, None],
                 attention_mask=mask,
                 position_ids=mask.sum(1, keepdim=True) - 1,
-                past_key_values=cache,
-                use_cache=True,
+                **cache_argument(self.policy.model, cache),
             )
             logits = output.logits[:, -1]
         return self._completions()
@@ -120,8 +120,7 @@ class _Decoding:
             input_ids=ids,
             attention_mask=mask,
             position_ids=(mask.cumsum(1) - 1).clamp(min=0),
-            past_key_values=cache,
-            use_cache=True,
+            **cache_argument(self.policy.model, cache),
             logits_to_keep=1,
         )
         cache.batch_select_indices(self.request_of_row)

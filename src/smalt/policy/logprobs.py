@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from smalt.policy.caching import cache_argument
 from smalt.policy.local_sampler import left_padded
 
 
@@ -50,8 +51,7 @@ def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperatu
         input_ids=prompt_ids,
         attention_mask=prompt_mask,
         position_ids=(prompt_mask.cumsum(1) - 1).clamp(min=0),
-        past_key_values=cache,
-        use_cache=True,
+        **cache_argument(model, cache),
         logits_to_keep=1,
     )
     cache.batch_select_indices(group_of_row)
@@ -60,8 +60,7 @@ def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperatu
         input_ids=ids[:, :-1],
         attention_mask=torch.cat([prompt_mask[group_of_row], mask[:, :-1]], dim=1),
         position_ids=prompt_mask.sum(1)[group_of_row, None] + torch.arange(ids.shape[1] - 1, device=device),
-        past_key_values=cache,
-        use_cache=True,
+        **cache_argument(model, cache),
     )
     logits = (
         torch.cat([prefill.logits[group_of_row], rest.logits], dim=1)

@@ -17,7 +17,7 @@ from smalt.sandbox.connection import ChildAnswer
 from smalt.sandbox.execution import CallInput, CodeInput, Execution, Job, Outcome, ProgramInput, StdinInput
 from smalt.sandbox.worker import values
 from smalt.sandbox.worker.frames import split_frames
-from smalt.sandbox.worker.requests import ChildRequest
+from smalt.sandbox.worker.requests import FAILED_CHILD_STATUS, ChildRequest
 
 _MIB = 1 << 20
 _TIMER_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
@@ -31,8 +31,8 @@ def encode_job(job: Job) -> bytes:
     In this direction the data is trusted, and marshal keeps all plain types. Raises ValueEncodingError for
     call arguments of other types.
     """
-    inputs = [_encode_input(item) for item in job.inputs]
     try:
+        inputs = [_encode_input(item) for item in job.inputs]
         return marshal.dumps({"program": job.program, "inputs": inputs})
     except ValueError as error:
         raise values.ValueEncodingError(f"call arguments must be plain data: {error}") from None
@@ -43,7 +43,8 @@ def _encode_input(item: ProgramInput) -> dict[str, Any]:
         case StdinInput(stdin):
             return {"kind": "stdin", "stdin": stdin}
         case CallInput(entry_point, args):
-            return {"kind": "call", "entry_point": entry_point, "args": args}
+            # Each input's arguments by themselves: in one piece, equal objects would become one shared object.
+            return {"kind": "call", "entry_point": entry_point, "args": marshal.dumps(args)}
         case CodeInput(code):
             return {"kind": "code", "code": code}
 
@@ -67,18 +68,17 @@ def executions_of(answer: ChildAnswer, job: Job, first: int) -> list[Execution]:
     The last one may be of an input that the child did not survive. One INFRA_ERROR when no child came to run
     any of the program.
     """
-    executions: list[Execution] = []
-    has_begun = False
-    for data in split_frames(answer.report):
-        event = _read_event(data)
-        if event.get("event") == "begin" and not has_begun:
-            has_begun = True
-        elif event.get("event") == "end" and executions:
-            return executions
-        elif len(executions) < len(job.inputs) - first:
-            executions.append(_read_execution(event, job.limits.output_bytes))
-    if not has_begun:
+    if _never_ran(answer):
         return [infra_error("the worker could not start the program")]
+    executions: list[Execution] = []
+    for number, data in enumerate(split_frames(answer.report)):
+        event = _read_event(data)
+        if event.get("event") == "begin" and number == 0:
+            continue
+        if event.get("event") == "end" and executions:
+            return executions
+        if len(executions) < len(job.inputs) - first:
+            executions.append(_read_execution(event, job.limits.output_bytes))
     index = first + len(executions)
     if index < len(job.inputs):
         executions.append(_unfinished(answer, job.inputs[index], job.limits.output_bytes))
@@ -88,6 +88,12 @@ def executions_of(answer: ChildAnswer, job: Job, first: int) -> list[Execution]:
 def infra_error(reason: str) -> Execution:
     """Return the execution of an input that the sandbox failed to run."""
     return Execution(Outcome.INFRA_ERROR, error=reason)
+
+
+def _never_ran(answer: ChildAnswer) -> bool:
+    status = answer.end.wait_status
+    is_failed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == FAILED_CHILD_STATUS
+    return status == -1 or (is_failed and not answer.report)
 
 
 def _read_event(data: bytes) -> dict[str, Any]:
@@ -114,9 +120,7 @@ def _read_execution(event: dict[str, Any], output_bytes: int) -> Execution:
         )
     except (KeyError, TypeError, ValueError, values.ValueEncodingError) as error:
         reason = f"the result of this run could not be read: {error}"
-        return Execution(
-            Outcome.RUNTIME_ERROR, error=reason[:_MAX_ERROR_CHARACTERS], error_type="BrokenReport"
-        )
+        return Execution(Outcome.RUNTIME_ERROR, error=reason[:_MAX_ERROR_CHARACTERS], error_type="BrokenReport")
 
 
 def _text(value: object, max_length: int) -> str:
@@ -141,9 +145,7 @@ def _unfinished(answer: ChildAnswer, item: ProgramInput, output_bytes: int) -> E
     code = os.WEXITSTATUS(end.wait_status)
     if code == 0 and isinstance(item, StdinInput):
         return replace(base, outcome=Outcome.OK)
-    return replace(
-        base, error=f"the process exited with status {code} before its end", error_type="SystemExit"
-    )
+    return replace(base, error=f"the process exited with status {code} before its end", error_type="SystemExit")
 
 
 def _killed(base: Execution, is_over_time: bool, number: int) -> Execution:
@@ -152,7 +154,5 @@ def _killed(base: Execution, is_over_time: bool, number: int) -> Execution:
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number == signal.SIGKILL:
         # Not ours, so the kernel's, which was out of memory; a program that kills itself so gains nothing.
-        return replace(
-            base, outcome=Outcome.MEMORY_LIMIT, error="killed by SIGKILL, most likely for its memory"
-        )
+        return replace(base, outcome=Outcome.MEMORY_LIMIT, error="killed by SIGKILL, most likely for its memory")
     return replace(base, error=f"the process was killed by {name}", error_type=name)

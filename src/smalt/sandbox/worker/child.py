@@ -43,9 +43,7 @@ _ORIGINALS: dict[str, Any] = {}
 class ChildRun:
     """One child's work on a job."""
 
-    def __init__(
-        self, request: requests.ChildRequest, files: streams.ChildFiles, ready: streams.Streams
-    ) -> None:
+    def __init__(self, request: requests.ChildRequest, files: streams.ChildFiles, ready: streams.Streams) -> None:
         """Take the `ready` streams for the first run; making them before the fork was cheaper."""
         self._request = request
         self._files = files
@@ -76,9 +74,7 @@ class ChildRun:
             or os.fstat(self._files.report).st_size > requests.CHILD_REPORT_BYTES
         )
 
-    def _run_input(
-        self, code: CodeType | BaseException, program: str, item: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _run_input(self, code: CodeType | BaseException, program: str, item: dict[str, Any]) -> dict[str, Any]:
         cpu, thread_cpu, wall = time.process_time(), time.thread_time(), time.perf_counter()
         self._begin(item.get("stdin", ""))
         result = self._run_code(code, program, item)
@@ -130,12 +126,14 @@ class ChildRun:
 
     def _begin(self, stdin: str) -> None:
         """Set limits, streams and state for one run."""
-        if self._streams is None:
-            self._streams = streams.make_streams()
         if not self._is_first_run:
             _reset_state()
+            _lower_soft_limit(resource.RLIMIT_AS, self._request.memory_bytes)
         self._is_first_run = False
-        streams.install(self._streams, self._files, stdin)
+        streams.connect(self._files, stdin)
+        if self._streams is None:
+            self._streams = streams.make_streams()
+        streams.install(self._streams)
         _lower_soft_limit(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
         self._start_timer()
 
@@ -225,7 +223,7 @@ def _run_script(code: CodeType, namespace: dict[str, Any], item: dict[str, Any])
 def _run_call(code: CodeType, namespace: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     exec(code, namespace)
     function = _entry_point(namespace, item["entry_point"])
-    value = function(*item["args"])
+    value = function(*marshal.loads(item["args"]))
     encoded = values.encode(value)
     if len(_to_json(encoded)) > requests.MAX_VALUE_BYTES:
         return {"outcome": "output_limit", "error": "the returned value is too large"}

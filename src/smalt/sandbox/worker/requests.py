@@ -9,6 +9,8 @@ MAX_REQUEST_BYTES = 1 << 30
 MAX_REPORT_BYTES = 64 << 20
 """A child's report is cut here; a child stops and asks for a successor well before (`CHILD_REPORT_BYTES`)."""
 CHILD_REPORT_BYTES = 16 << 20
+FAILED_CHILD_STATUS = 70
+"""Exit status of a child that failed by itself; with an empty report no line of the program has run."""
 MAX_VALUE_BYTES = 16 << 20
 """Encoded size of one returned value; more is an output_limit."""
 

@@ -17,18 +17,24 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from smalt.sandbox.worker import processes, streams
 from smalt.sandbox.worker.child import ChildRun, prepare_state
 from smalt.sandbox.worker.frames import receive_frame, send_frame
-from smalt.sandbox.worker.requests import MAX_REPORT_BYTES, MAX_REQUEST_BYTES, ChildEnd, ChildRequest
+from smalt.sandbox.worker.requests import (
+    FAILED_CHILD_STATUS,
+    MAX_REPORT_BYTES,
+    MAX_REQUEST_BYTES,
+    ChildEnd,
+    ChildRequest,
+)
 
 READY = b"ready"
 _TICK_SECONDS = 0.05
 _IDLE_TICK_SECONDS = 1.0
 # The child's own timer should win, so that a killed child means the same in every run.
 _CPU_GRACE_SECONDS = 0.1
-_FAILED_CHILD = 70
 
 # Imported before the first fork: what short programs use.
 _PRELOADED = (
@@ -75,6 +81,9 @@ class Server:
                 self._serve_one()
         except (CallerGoneError, ConnectionError):
             return
+        finally:
+            # A caller that was killed cannot do it.
+            shutil.rmtree(self._scratch_root, ignore_errors=True)
 
     def _prepare(self, preload: Sequence[str]) -> None:
         """Import and touch everything a child will need, then freeze it out of the children's collections."""
@@ -134,9 +143,7 @@ class Server:
         processes.kill_descendants()
         return ChildEnd(status, is_over_time, cpu, wall, os.fstat(files.stdout).st_size)
 
-    def _be_child(
-        self, request: ChildRequest, payload: bytes, files: streams.ChildFiles, scratch: Path
-    ) -> None:
+    def _be_child(self, request: ChildRequest, payload: bytes, files: streams.ChildFiles, scratch: Path) -> NoReturn:
         try:
             processes.die_with_parent()
             os.setsid()
@@ -147,7 +154,7 @@ class Server:
             gc.enable()
             ChildRun(request, files, self._streams).run(payload)
         finally:
-            os._exit(_FAILED_CHILD)
+            os._exit(FAILED_CHILD_STATUS)
 
     def _watch(self, pid: int, request: ChildRequest, files: streams.ChildFiles) -> tuple[bool, float, float]:
         """Wait for the child; returns whether it was over time, and CPU and wall time since its last report.

@@ -58,14 +58,12 @@ def make_streams() -> Streams:
     return (
         TextIOWrapper(BufferedReader(FileIO(0, "r", closefd=False)), "utf-8", "surrogateescape"),
         TextIOWrapper(BufferedWriter(FileIO(1, "w", closefd=False)), "utf-8", "surrogateescape"),
-        TextIOWrapper(
-            BufferedWriter(FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", line_buffering=True
-        ),
+        TextIOWrapper(BufferedWriter(FileIO(2, "w", closefd=False)), "utf-8", "backslashreplace", line_buffering=True),
     )
 
 
-def install(streams: Streams, files: ChildFiles, stdin: str) -> None:
-    """Put `stdin` and an empty output behind the descriptors 0 and 1 and make `streams` the standard ones.
+def connect(files: ChildFiles, stdin: str) -> None:
+    """Put `stdin` and an empty output behind the descriptors 0 and 1.
 
     A text that does not end in a newline gets one, since programs that read line by line may count on it.
     """
@@ -78,6 +76,10 @@ def install(streams: Streams, files: ChildFiles, stdin: str) -> None:
     # Again for every run: the program before may have closed them, as `with open(0)` does.
     os.dup2(files.stdin, 0)
     os.dup2(files.stdout, 1)
+
+
+def install(streams: Streams) -> None:
+    """Make `streams` the standard ones."""
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams  # type: ignore[misc]
 
