@@ -221,3 +221,21 @@ def test_public_tests_go_first_and_expected_outputs_stay_out() -> None:
     Grader(sandbox).grade(problem, "a")
     assert sandbox.jobs[0].inputs == (CallInput("f", ()), StdinInput("in"))
     assert "secret" not in repr(sandbox.jobs[0]) and "hidden" not in repr(sandbox.jobs[0])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(x):\n    return helper(x)\n",
+        "from __future__ import annotations\ndef f(x: Missing):\n    return helper(x)\n",
+    ],
+)
+def test_a_preamble_stands_before_the_program(program, sandbox):
+    problem = Problem(
+        id="preamble",
+        statement="Call the helper.",
+        entry_point="f",
+        preamble="def helper(x):\n    return x + 1",
+        hidden_tests=(CallTest(args=(1,), expected=2),),
+    )
+    assert Grader(sandbox).grade(problem, program).passes_all

@@ -81,7 +81,7 @@ class Grader:
     def _run(self, problem: Problem, program: str) -> Grade:
         limits = problem.limits or self._default_limits
         tests = (*problem.public_tests, *problem.hidden_tests)
-        job = Job(program, tuple(_input_of(test, problem.entry_point) for test in tests), limits)
+        job = Job(with_preamble(problem.preamble, program), tuple(_input_of(test, problem.entry_point) for test in tests), limits)
         for _ in range(_TRIES):
             grade = _grade_of(problem, self._sandbox.run(job), limits)
             if not grade.is_infra_error:
@@ -102,6 +102,7 @@ class Grader:
             problem.public_tests,
             problem.hidden_tests,
             problem.entry_point,
+            problem.preamble,
             problem.compare,
             problem.limits,
         )
@@ -181,3 +182,13 @@ def _cut(text: str) -> str:
     if len(text) <= MAX_OUTPUT_CHARACTERS:
         return text
     return f"{text[:MAX_OUTPUT_CHARACTERS]}\n... (cut, {len(text)} characters in all)"
+
+
+def with_preamble(preamble: str, program: str) -> str:
+    """The program behind its problem's preamble; `from __future__` lines stay first, as Python wants them."""
+    if not preamble.strip():
+        return program
+    lines = program.splitlines(keepends=True)
+    future = [line for line in lines if line.startswith("from __future__")]
+    rest = [line for line in lines if not line.startswith("from __future__")]
+    return "".join([*future, preamble.rstrip("\n") + "\n", *rest])
