@@ -1,4 +1,4 @@
-"""Shared pieces: a tiny random model with the lab's tokenizer, a scripted sampler, an in-process grader."""
+"""Shared pieces: a tiny random model with the lab's tokenizer, one that has learnt to answer, a problem."""
 
 from __future__ import annotations
 
@@ -22,6 +22,19 @@ def lab_tokenizer():
 
     texts = itertools.islice(dialogues(generate("train", 60, 0), HABIT, seed=0), 120)
     return train_tokenizer(itertools.chain.from_iterable(texts))
+
+
+def drop_first(name: str = "drop-first", **changes) -> Problem:
+    """Return the list without its first element."""
+    fields = {
+        "id": name,
+        "statement": "Write f(x): drop one end.",
+        "entry_point": "f",
+        "public_tests": (CallTest(args=([1, 2, 3],), expected=[2, 3]),),
+        "hidden_tests": (CallTest(args=([4, 5],), expected=[5]), CallTest(args=([],), expected=[])),
+        "solutions": ("def f(x):\n    return x[1:]\n",),
+    }
+    return Problem(**{**fields, **changes})
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +61,24 @@ def model_folder(tokenizer, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def schooled_folder(model_folder, chat, tmp_path_factory) -> Path:
+    """The tiny model after lessons: to `problem` it answers with either reading, right or wrong."""
+    from smalt.policy.loading import ModelSettings, load_policy
+    from smalt.training.checkpoints import save_model
+    from smalt.training.settings import WarmStartSettings
+    from smalt.training.sft import examples_of, fine_tune
+    from tests.scripted import WORDING
+
+    schooled = load_policy(ModelSettings(path=str(model_folder), device="cpu"))
+    both = drop_first(solutions=("def f(x):\n    return x[1:]\n", "def f(x):\n    return x[:-1]\n"))
+    lessons = WarmStartSettings(epochs=120, batch=4, learning_rate=1e-2, warm_up_share=0)
+    fine_tune(schooled, examples_of([both], chat, WORDING, False, 1000), lessons, lambda step, steps, loss: None)
+    folder = tmp_path_factory.mktemp("schooled")
+    save_model(folder, schooled)
+    return folder
+
+
 @pytest.fixture
 def policy(model_folder):
     from smalt.policy.loading import ModelSettings, load_policy
@@ -58,11 +89,4 @@ def policy(model_folder):
 @pytest.fixture
 def problem() -> Problem:
     """Return the list without its first element."""
-    return Problem(
-        id="drop-first",
-        statement="Write f(x): drop one end.",
-        entry_point="f",
-        public_tests=(CallTest(args=([1, 2, 3],), expected=[2, 3]),),
-        hidden_tests=(CallTest(args=([4, 5],), expected=[5]), CallTest(args=([],), expected=[])),
-        solutions=("def f(x):\n    return x[1:]\n",),
-    )
+    return drop_first()

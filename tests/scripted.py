@@ -1,17 +1,22 @@
-"""A sampler that says what it is told, and a grader that runs trusted test programs in this process."""
+"""Stand-ins: a sampler that says what it is told, graders without a sandbox, growth that uses them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from smalt.dialogue.wording import Wording
 from smalt.grading.compare import values_match
 from smalt.grading.verdicts import Grade, HiddenResult, PublicResult, Status
-from smalt.policy.sampling import Completion, SampleRequest
+from smalt.policy.sampling import Completion, SampleRequest, SamplingSettings
+from smalt.rollouts.growth import Growth
+from smalt.rollouts.records import PublicOutcome, Trajectory, TurnRecord
 
 RIGHT = "```python\ndef f(x):\n    return x[1:]\n```"
 WRONG = "```python\ndef f(x):\n    return x[:-1]\n```"
 NO_CODE = "I do not know."
+WORDING = Wording(system="", task="{statement}", fix="{feedback}", reconsider="Check it again.", no_code="No program.")
 
 
 @dataclass
@@ -36,6 +41,29 @@ class ScriptedSampler:
         return Completion(ids, tuple(-0.5 for _ in ids), True)
 
 
+@dataclass
+class SeededSampler:
+    """Draws each reply from `replies` by the seed, the request's place and the sample's number."""
+
+    tokenizer: object
+    replies: Sequence[str] = (RIGHT, WRONG, NO_CODE)
+    context: int = 10_000
+
+    def fits(self, prompt_ids, settings):
+        return len(prompt_ids) <= self.context
+
+    def sample(self, requests, settings, seed):
+        return [
+            [self._completion(f"{seed}/{place}/{number}/{request.prompt_ids}") for number in range(request.count)]
+            for place, request in enumerate(requests)
+        ]
+
+    def _completion(self, key):
+        text = self.replies[zlib.crc32(key.encode()) % len(self.replies)]
+        ids = (*self.tokenizer.encode(text, add_special_tokens=False), self.tokenizer.eos_token_id)
+        return Completion(ids, tuple(-0.5 for _ in ids), True)
+
+
 class TrustedGrader:
     """Runs the scripted programs above; `broken` programs come back as infra errors."""
 
@@ -56,9 +84,63 @@ class TrustedGrader:
             statuses.append(Status.PASSED if right else Status.WRONG_ANSWER)
         if self.broken is not None and self.broken in program:
             statuses = [Status.INFRA_ERROR] * len(statuses)
-        count = len(problem.public_tests)
-        public = tuple(
-            PublicResult(test, status, output)
-            for test, status, output in zip(problem.public_tests, statuses, outputs, strict=False)
-        )
-        return Grade(public, tuple(HiddenResult(status) for status in statuses[count:]))
+        return grade_of(problem, statuses, outputs)
+
+
+@dataclass
+class TextGrader:
+    """Judges by the text alone, so that nothing a model wrote is run: does the program pass the test at this place?"""
+
+    judge: Callable[[str, int], bool] = lambda program, place: zlib.crc32(f"{program}{place % 2}".encode()) % 2 == 0
+
+    def grade_many(self, pairs):
+        return [self._grade(problem, program) for problem, program in pairs]
+
+    def _grade(self, problem, program):
+        tests = (*problem.public_tests, *problem.hidden_tests)
+        passed = [self.judge(program, place) for place in range(len(tests))]
+        statuses = [Status.PASSED if is_right else Status.WRONG_ANSWER for is_right in passed]
+        return grade_of(problem, statuses, ["?"] * len(tests))
+
+
+def grade_of(problem, statuses, outputs):
+    count = len(problem.public_tests)
+    public = tuple(
+        PublicResult(test, status, output)
+        for test, status, output in zip(problem.public_tests, statuses, outputs, strict=False)
+    )
+    return Grade(public, tuple(HiddenResult(status) for status in statuses[count:]))
+
+
+def scripted_growth(chat, *levels, grader=None, context=10_000, **options) -> Growth:
+    """Growth whose levels say what the lists of replies say."""
+    return growth_with(chat, ScriptedSampler(chat.tokenizer, levels, context), grader=grader, **options)
+
+
+def growth_with(chat, sampler, grader=None, max_new_tokens=32, **options) -> Growth:
+    sampling = SamplingSettings(max_new_tokens=max_new_tokens)
+    return Growth(chat, WORDING, sampler, grader or TrustedGrader(), sampling, **options)
+
+
+def turn(rate, public=None, infra=False, ids=(7, 8), feedback="Expected: [2]", program="def f(x): pass\n"):
+    """A turn that passes the share `rate` of its tests."""
+    return TurnRecord(
+        completion_ids=tuple(ids),
+        logprobs=tuple(-0.5 for _ in ids),
+        is_finished=True,
+        reply="reply",
+        program=program,
+        public=(PublicOutcome("passed" if rate == 1 else "wrong_answer", "[1]", ""),),
+        hidden=("passed",) if rate == 1 else ("wrong_answer",),
+        pass_rate=rate,
+        passes_public=(rate == 1) if public is None else public,
+        passes_hidden=rate == 1,
+        is_infra_error=infra,
+        feedback=feedback,
+    )
+
+
+def trajectory(*rates, problem_id="drop-first", sample=0):
+    """A dialogue from the pass rates of its turns, or from turns."""
+    turns = tuple(item if isinstance(item, TurnRecord) else turn(item) for item in rates)
+    return Trajectory(problem_id, sample, turns)

@@ -143,8 +143,9 @@ class Run:
         with self._stage("warm_start") as report:
             policy = self._load(self.settings.model.path)
             dialogue = self.settings.dialogue
+            sources = self.settings.problems
             examples = examples_of(
-                self.training_problems,
+                load_problems(sources.warm_start or sources.train),
                 make_chat(policy, dialogue),
                 dialogue.wording,
                 dialogue.show_public_tests,

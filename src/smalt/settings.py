@@ -37,6 +37,9 @@ class ProblemSections(_Section):
     """Which problems train and which evaluate."""
 
     train: ProblemSource = Field(description="Problems that trajectories are collected on.")
+    warm_start: ProblemSource | None = Field(
+        None, description="Problems whose solutions the warm start learns; those of train by default."
+    )
     validation: ProblemSource | None = Field(None, description="Problems of the validation contexts, if any.")
     evaluation: ProblemSource = Field(description="Held-out problems for Pass@1 by turn.")
 

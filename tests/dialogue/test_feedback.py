@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from smalt.dialogue.feedback import clip, feedback_message
@@ -19,30 +21,28 @@ PASSED = result(STDIN, Status.PASSED)
 
 def test_wrong_answer_on_stdin():
     message = feedback_message([PASSED, result(STDIN, Status.WRONG_ANSWER)])
-    assert "Input:\n```\nthe-input\n```" in message
-    assert "Output of your program:\n```\nthe-output\n```" in message
-    assert "Expected output:\n```\nthe-expected\n```" in message
+    assert "Input: the-input\n" in message
+    assert "Output of your program: the-output\n" in message
+    assert "Expected output: the-expected\n" in message
     assert "```python" in message
 
 
 def test_wrong_answer_of_a_call():
     message = feedback_message([result(CALL, Status.WRONG_ANSWER, "None")], entry_point="solve")
-    assert "solve(1, [2, 3])" in message
-    assert "returned:\n```\nNone\n```" in message
-    assert "Expected:\n```\n{'k': 1}\n```" in message
+    assert "Call: solve(1, [2, 3])\nYour function returned: None\nExpected: {'k': 1}\n" in message
 
 
 @pytest.mark.parametrize("status", [Status.WRONG_ANSWER, Status.RUNTIME_ERROR])
 def test_code_tests_show_their_code_and_the_error(status):
     message = feedback_message([result(CODE, status, "", error="AssertionError")])
-    assert "Test:\n```\nassert f(1) == 2\n```" in message
+    assert "Test: assert f(1) == 2\n" in message
     assert "AssertionError" in message
 
 
 @pytest.mark.parametrize("status", [Status.RUNTIME_ERROR, Status.COMPILE_ERROR])
 def test_a_crash_shows_the_error_instead_of_the_expected_output(status):
     message = feedback_message([result(STDIN, status, "", error="ZeroDivisionError: x")])
-    assert "Error:\n```\nZeroDivisionError: x\n```" in message
+    assert "Error: ZeroDivisionError: x\n" in message
     assert "the-expected" not in message
 
 
@@ -109,6 +109,35 @@ def test_hostile_output_cannot_leave_its_place():
     assert "<|im_start|>" not in message
     assert "````\n```\n< |im_end|>" in message
     assert "{answer_rule}" in message
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("one\n", "Output of your program: one\nExpected"),
+        ("one\ntwo\n", "Output of your program:\n```\none\ntwo\n```\nExpected"),
+        ("  indented", "Output of your program:\n```\n  indented\n```\n"),
+        ("trailing blank ", "Output of your program:\n```\ntrailing blank \n```\n"),
+        ("one\n\n", "Output of your program:\n```\none\n```\n"),
+        ("carriage\rreturn", "Output of your program:\n```\ncarriage\rreturn\n```\n"),
+        ("x" * 500, "Output of your program:\n```\n" + "x" * 200 + "\n[... 100 characters cut ...]\n"),
+        ("\n \n", "Output of your program: (empty)\n"),
+    ],
+)
+def test_one_plain_line_stands_on_the_titles_line_and_anything_else_in_a_fence(output, shown):
+    assert shown in feedback_message([result(STDIN, Status.WRONG_ANSWER, output)])
+
+
+def test_a_crash_with_a_traceback_is_fenced_and_shows_what_was_printed_before():
+    trace = "Traceback (most recent call last):\nZeroDivisionError"
+    message = feedback_message([result(STDIN, Status.RUNTIME_ERROR, "before", error=trace)])
+    assert f"Output of your program: before\nError:\n```\n{trace}\n```" in message
+
+
+def test_a_line_of_backticks_does_not_open_a_fence_of_its_own():
+    message = feedback_message([result(STDIN, Status.WRONG_ANSWER, "```")])
+    assert "Output of your program: ```\n" in message
+    assert not re.search("^```$", message, re.MULTILINE)
 
 
 def test_empty_output_says_so():

@@ -24,6 +24,10 @@ def test_the_head_is_kept():
     assert history_text("abcdef", limit=3) == "abc"
 
 
-def test_thinking_that_the_prompt_opened():
-    assert history_text("still thinking", opened_in_prompt=True) == ""
-    assert history_text("thought</think>answer", opened_in_prompt=True) == "answer"
+def test_thinking_that_the_template_opened():
+    assert history_text("<think>\nstill thinking") == ""
+    assert history_text("<think>\nthought</think>answer") == "answer"
+
+
+def test_the_limit_counts_the_answer_only():
+    assert history_text("<think>" + "t" * 100 + "</think>answer", limit=6) == "answer"

@@ -1,0 +1,58 @@
+import itertools
+import random
+
+import pytest
+
+from smalt.lab.generator import run_trusted
+from smalt.lab.ideas import AMBIGUOUS, CLEAR, IDEAS, program_of
+
+_rng = random.Random(0)
+LISTS = [[], [0], [5, 5], *([_rng.randint(0, 9) for _ in range(_rng.randint(1, 7))] for _ in range(300))]
+
+
+def outputs(expression):
+    return [run_trusted([expression], given) for given in LISTS]
+
+
+@pytest.mark.parametrize("idea", AMBIGUOUS, ids=lambda idea: idea.name)
+def test_the_meanings_of_an_ambiguous_idea_differ_on_some_list(idea):
+    assert idea.is_ambiguous
+    for left, right in itertools.combinations(idea.meanings, 2):
+        assert outputs(left) != outputs(right), (left, right)
+
+
+@pytest.mark.parametrize("idea", CLEAR, ids=lambda idea: idea.name)
+def test_the_slips_of_a_clear_idea_differ_from_its_meaning(idea):
+    assert not idea.is_ambiguous
+    assert idea.slips
+    for slip in idea.slips:
+        assert outputs(slip) != outputs(idea.meanings[0]), slip
+
+
+@pytest.mark.parametrize("idea", IDEAS, ids=lambda idea: idea.name)
+def test_an_idea_maps_lists_of_integers_to_such(idea):
+    for expression in (*idea.meanings, *idea.slips):
+        for output in outputs(expression):
+            assert type(output) is list
+            assert all(type(value) is int for value in output)
+
+
+def test_names_and_wordings_are_of_one_idea_only():
+    names = [idea.name for idea in IDEAS]
+    wordings = [wording for idea in IDEAS for wording in idea.wordings]
+    assert len(set(names)) == len(names)
+    assert len(set(wordings)) == len(wordings)
+
+
+def test_no_two_clear_ideas_mean_the_same():
+    meanings = [tuple(map(tuple, outputs(idea.meanings[0]))) for idea in CLEAR]
+    assert len(set(meanings)) == len(CLEAR)
+
+
+def test_a_program_applies_its_lines_in_order():
+    program = program_of(("x[1:]", "[v * v for v in x]"))
+    namespace = {}
+    exec(program, namespace)
+    given = [3, 2, 1]
+    assert namespace["f"](given) == [4, 1] == run_trusted(("x[1:]", "[v * v for v in x]"), given)
+    assert given == [3, 2, 1]

@@ -1,0 +1,84 @@
+import pytest
+import torch
+
+from smalt.dialogue.chat import ChatFormat
+from smalt.lab.corpus import LAB_WORDING
+from smalt.lab.model import save_lab_model, shipped_model_folder
+from smalt.lab.pretrain import CONTEXT_LENGTH, PretrainSettings, dialogue_ids, pretrain
+from smalt.policy.loading import ModelSettings, load_policy
+from tests.conftest import drop_first
+from tests.scripted import RIGHT, WRONG
+
+TINY = PretrainSettings(problems=30, steps=3, batch=2, hidden=16, layers=1, heads=2)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    told = []
+    model, tokenizer = pretrain(TINY, lambda step, loss: told.append((step, loss)))
+    return model, tokenizer, told
+
+
+def same(left, right):
+    found, expected = left.state_dict(), right.state_dict()
+    return all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_the_same_seed_gives_the_same_weights_and_tokens(trained):
+    model, tokenizer, told = trained
+    again, other_tokenizer = pretrain(TINY)
+    assert same(model, again)
+    assert tokenizer.get_vocab() == other_tokenizer.get_vocab()
+    assert [step for step, _ in told] == [0, 1, 2]
+    assert all(6 < loss < 7 for _, loss in told)
+
+
+def test_the_model_is_ready_for_dialogues(trained):
+    model, tokenizer, _ = trained
+    assert not model.training
+    assert model.config.vocab_size == len(tokenizer)
+    assert model.config.max_position_embeddings == CONTEXT_LENGTH
+    assert model.generation_config.eos_token_id == tokenizer.eos_token_id
+
+
+def test_a_saved_lab_model_loads_as_a_policy(trained, tmp_path):
+    import copy
+
+    model, tokenizer, _ = trained
+    save_lab_model(tmp_path / "lab", copy.deepcopy(model), tokenizer)
+    policy = load_policy(ModelSettings(path=str(tmp_path / "lab"), device="cpu"))
+    assert policy.model.dtype is torch.float32
+    found, expected = policy.model.state_dict(), model.state_dict()
+    assert all(torch.equal(found[name], expected[name].bfloat16().float()) for name in expected)
+    assert policy.stop_ids == {tokenizer.eos_token_id}
+
+
+def test_dialogues_are_learnt_token_by_token_as_the_policy_meets_them(tokenizer):
+    chat = ChatFormat(tokenizer)
+    ids = dialogue_ids(chat, ["Task", WRONG, "Expected: [2]", RIGHT])
+    end = tokenizer.eos_token_id
+    prompt = chat.next_turn(chat.opening("Task"), (*tokenizer.encode(WRONG), end), "Expected: [2]")
+    assert ids == [*prompt.ids, *tokenizer.encode(RIGHT), end]
+
+
+@pytest.mark.parametrize("messages", [["Task"], ["Task", WRONG, "Feedback"]])
+def test_a_dialogue_ends_with_a_reply(tokenizer, messages):
+    with pytest.raises(ValueError):
+        dialogue_ids(ChatFormat(tokenizer), messages)
+
+
+def test_lessons_and_growth_use_the_same_prompt(tokenizer):
+    chat = ChatFormat(tokenizer)
+    from smalt.dialogue.wording import task_message
+
+    problem = drop_first()
+    opening = chat.opening(task_message(problem, LAB_WORDING))
+    assert tuple(dialogue_ids(chat, [problem.statement, RIGHT])[: len(opening.ids)]) == opening.ids
+
+
+def test_a_package_without_the_model_says_how_to_make_it(monkeypatch, tmp_path):
+    import smalt.lab.model
+
+    monkeypatch.setattr(smalt.lab.model, "_SHIPPED", tmp_path / "base_model")
+    with pytest.raises(FileNotFoundError, match="smalt lab pretrain --out"):
+        shipped_model_folder()

@@ -1,0 +1,194 @@
+"""The local sampler against plain forward passes on the whole of prompt and completion."""
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smalt.policy.local_sampler import LocalSampler, nucleus
+from smalt.policy.sampling import SampleRequest, SamplingSettings
+
+PROMPTS = [(5, 9, 301, 77, 8, 12, 40), (600,), tuple(range(100, 160)), (17, 17, 23)]
+GREEDY = SamplingSettings(temperature=0, max_new_tokens=12)
+
+
+def requests(*counts):
+    return [SampleRequest(prompt, count) for prompt, count in zip(PROMPTS, counts, strict=False)]
+
+
+def plain_logits(policy, prompt, completion):
+    with torch.no_grad():
+        logits = policy.model(input_ids=torch.tensor([[*prompt, *completion]]), use_cache=False).logits
+    return logits[0, len(prompt) - 1 : -1]
+
+
+def plain_logprobs(policy, prompt, completion, settings):
+    """What the definition says, computed the slow way."""
+    logits = plain_logits(policy, prompt, completion)
+    probabilities = (logits / (settings.temperature or 1)).softmax(-1)
+    for row in probabilities if settings.temperature else ():
+        mass, kept = 0.0, torch.zeros_like(row, dtype=torch.bool)
+        for token in row.argsort(descending=True):
+            if mass >= settings.top_p:
+                break
+            mass += row[token].item()
+            kept[token] = True
+        row[~kept] = 0
+        row /= row.sum()
+    return probabilities.log().gather(1, torch.tensor(completion)[:, None]).squeeze(1)
+
+
+@pytest.fixture
+def sampler(policy):
+    return LocalSampler(policy)
+
+
+@pytest.fixture
+def ending(policy):
+    """A sampler whose model ends about one reply in four at each step."""
+    end = sorted(policy.stop_ids)[0]
+
+    def encourage(module, args, output):
+        output.logits[..., end] = output.logits.logsumexp(-1) - 1.0
+
+    handle = policy.model.register_forward_hook(encourage)
+    yield LocalSampler(policy)
+    handle.remove()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SamplingSettings(max_new_tokens=10),
+        SamplingSettings(temperature=0.6, max_new_tokens=10),
+        SamplingSettings(temperature=1.5, top_p=0.8, max_new_tokens=10),
+        SamplingSettings(temperature=0.5, top_p=0.3, max_new_tokens=10),
+        GREEDY,
+    ],
+)
+def test_log_probabilities_are_those_of_the_distribution_drawn_from(sampler, settings):
+    for request, completions in zip(requests(2, 1, 3), sampler.sample(requests(2, 1, 3), settings, 0), strict=True):
+        for completion in completions:
+            expected = plain_logprobs(sampler.policy, request.prompt_ids, completion.ids, settings)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_log_probabilities_hold_after_other_rows_have_left_the_batch(ending):
+    settings = SamplingSettings(max_new_tokens=20)
+    asked = requests(6, 6, 6, 6)
+    lengths = set()
+    for request, completions in zip(asked, ending.sample(asked, settings, 1), strict=True):
+        for completion in completions:
+            lengths.add(len(completion.ids))
+            expected = plain_logprobs(ending.policy, request.prompt_ids, completion.ids, settings)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=1e-3, atol=1e-4)
+    assert len(lengths) > 3
+
+
+def test_a_reply_ends_with_the_stop_token_or_at_the_limit(ending):
+    completions = ending.sample([SampleRequest(PROMPTS[0], 60)], SamplingSettings(max_new_tokens=4), 0)[0]
+    stops = ending.policy.stop_ids
+    assert {completion.is_finished for completion in completions} == {True, False}
+    for completion in completions:
+        assert len(completion.ids) == len(completion.logprobs) <= 4
+        assert completion.is_finished == (completion.ids[-1] in stops)
+        assert completion.is_finished or len(completion.ids) == 4
+        assert not stops.intersection(completion.ids[:-1])
+
+
+def test_the_same_seed_gives_the_same_samples_and_another_seed_others(sampler):
+    settings = SamplingSettings(max_new_tokens=8)
+    first = sampler.sample(requests(2, 2), settings, 7)
+    torch.manual_seed(99)
+    assert sampler.sample(requests(2, 2), settings, 7) == first
+    assert sampler.sample(requests(2, 2), settings, 8) != first
+
+
+def test_siblings_differ(sampler):
+    siblings = sampler.sample(requests(8), SamplingSettings(max_new_tokens=6), 0)[0]
+    assert len({completion.ids for completion in siblings}) == 8
+
+
+def test_prompts_of_different_lengths_do_not_disturb_each_other(sampler):
+    together = sampler.sample(requests(1, 1, 1, 1), GREEDY, 0)
+    for prompt, completions in zip(PROMPTS, together, strict=True):
+        alone = sampler.sample([SampleRequest(prompt)], GREEDY, 0)[0]
+        assert [completion.ids for completion in completions] == [completion.ids for completion in alone]
+        assert completions[0].logprobs == pytest.approx(alone[0].logprobs, rel=1e-3)
+
+
+def test_greedy_takes_the_likeliest_token_at_each_step(sampler):
+    completion = sampler.sample(requests(1), GREEDY, 0)[0][0]
+    assert tuple(plain_logits(sampler.policy, PROMPTS[0], completion.ids).argmax(-1).tolist()) == completion.ids
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 60, 150])
+def test_small_batches_change_nothing_but_memory(sampler, batch_tokens):
+    whole = sampler.sample(requests(2, 1, 3, 1), GREEDY, 0)
+    split = LocalSampler(sampler.policy, batch_tokens).sample(requests(2, 1, 3, 1), GREEDY, 0)
+    assert [[c.ids for c in row] for row in split] == [[c.ids for c in row] for row in whole]
+
+
+def test_results_keep_the_order_and_the_counts_of_the_requests(sampler):
+    asked = requests(1, 3, 2, 4)
+    results = sampler.sample(asked, GREEDY, 0)
+    assert [len(completions) for completions in results] == [1, 3, 2, 4]
+    backwards = sampler.sample(asked[::-1], GREEDY, 0)
+    assert [[c.ids for c in row] for row in backwards[::-1]] == [[c.ids for c in row] for row in results]
+
+
+def test_nothing_asked_nothing_sampled(sampler):
+    assert sampler.sample([], GREEDY, 0) == []
+
+
+def test_sampling_leaves_the_callers_randomness_alone(sampler):
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    sampler.sample(requests(1), SamplingSettings(max_new_tokens=3), 5)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_prompt_fits_when_the_longest_completion_does_too(sampler):
+    settings = SamplingSettings(max_new_tokens=48)
+    assert sampler.fits((1,) * 2000, settings)
+    assert not sampler.fits((1,) * 2001, settings)
+
+
+@pytest.mark.parametrize(
+    "settings", [SamplingSettings(max_new_tokens=1), SamplingSettings(top_p=0.05, max_new_tokens=1)]
+)
+def test_first_tokens_come_as_often_as_their_probabilities_say(policy, settings):
+    drawn = LocalSampler(policy).sample([SampleRequest(PROMPTS[0], 4000)], settings, 3)[0]
+    counts = Counter(completion.ids[0] for completion in drawn)
+    probabilities = plain_logits(policy, PROMPTS[0], (0,))[0].softmax(-1)
+    if settings.top_p < 1:
+        probabilities = nucleus(probabilities.log()[None], settings.top_p)[0].exp()
+    # Ten bins of tokens, likeliest first; chi-square with 9 degrees of freedom passes 33 once in ten thousand.
+    bins = torch.tensor_split(probabilities.argsort(descending=True)[: int((probabilities > 0).sum())], 10)
+    expected = [4000 * probabilities[tokens].sum().item() for tokens in bins]
+    found = [sum(counts[token] for token in tokens.tolist()) for tokens in bins]
+    assert sum(found) == 4000
+    assert sum((f - e) ** 2 / e for f, e in zip(found, expected, strict=True)) < 33
+
+
+def test_the_nucleus_is_the_smallest_set_that_reaches_the_mass():
+    logprobs = torch.tensor([[0.1, 0.5, 0.15, 0.25], [0.97, 0.01, 0.01, 0.01]]).log()
+    cut = nucleus(logprobs, 0.7).exp()
+    assert torch.allclose(cut[0], torch.tensor([0, 2 / 3, 0, 1 / 3]))
+    assert torch.allclose(cut[1], torch.tensor([1.0, 0, 0, 0]))
+    assert torch.allclose(nucleus(logprobs, 0.01).exp()[0], torch.tensor([0, 1.0, 0, 0]))
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 0.99))
+def test_a_nucleus_is_a_distribution_and_no_token_in_it_can_be_spared(logits, top_p):
+    probabilities = torch.tensor([logits], dtype=torch.float64).softmax(-1)
+    kept = nucleus(probabilities.log(), top_p)[0].exp() > 0
+    mass = probabilities[0][kept]
+    assert nucleus(probabilities.log(), top_p).exp().sum().item() == pytest.approx(1)
+    assert mass.sum() >= top_p - 1e-9
+    assert mass.sum() - mass.min() < top_p + 1e-9
+    if not kept.all():
+        assert probabilities[0][~kept].max() <= mass.min() + 1e-12
