@@ -27,6 +27,7 @@ class ScriptedSampler:
     replies: Sequence[Sequence[str]]
     context: int = 10_000
     requests: list[list[SampleRequest]] = field(default_factory=list)
+    seeds: list[int] = field(default_factory=list)
 
     def fits(self, prompt_ids, settings):
         return len(prompt_ids) <= self.context
@@ -34,6 +35,7 @@ class ScriptedSampler:
     def sample(self, requests, settings, seed):
         replies = iter(self.replies[len(self.requests)])
         self.requests.append(list(requests))
+        self.seeds.append(seed)
         return [[self._completion(next(replies)) for _ in range(request.count)] for request in requests]
 
     def _completion(self, text):

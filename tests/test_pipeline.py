@@ -18,7 +18,7 @@ from smalt.policy.loading import ModelSettings, load_policy
 from smalt.problems.native import write_native
 from smalt.problems.problem import CallTest
 from smalt.reports.run_folder import read_run_folder
-from smalt.rollouts.store import TrajectoryStore, read_contexts
+from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
 from smalt.settings import DialogueSettings, SettingsError, load_evaluation, load_recipe
 from tests.conftest import drop_first
 from tests.scripted import RIGHT, WORDING
@@ -235,6 +235,35 @@ def test_an_evaluation_alone_leaves_a_summary(finished, recipe, tmp_path):
     summary = evaluate_model(settings, tmp_path, Console(file=io.StringIO()))
     assert summary["pass_at_1"] == read_json(finished / "evaluation/after/summary.json")["pass_at_1"]
     assert summary == read_json(tmp_path / "summary.json")
+
+
+@pytest.mark.xfail(strict=True, reason="validation problems replace training problems of the same id")
+def test_training_and_validation_problems_of_the_same_id_are_told_apart(recipe, tmp_path, monkeypatch):
+    import smalt.pipeline
+
+    other = drop_first("a", hidden_tests=(CallTest(args=([8, 9],), expected=["not", "the", "same"]),))
+    write_native(tmp_path / "validation.jsonl", [other])
+    settings = load_recipe(recipe, ["warm_start=", f"problems.validation.path={tmp_path / 'validation.jsonl'}"])
+    trained = {}
+
+    class Loop:
+        def __init__(self, problems, **others):
+            trained.update(problems)
+
+        def run(self, contexts, validation):
+            return 0
+
+    monkeypatch.setattr(smalt.pipeline, "TrainingLoop", Loop)
+    (tmp_path / "run").mkdir()
+    for name in ("contexts", "validation_contexts"):
+        write_contexts(tmp_path / "run" / f"{name}.parquet", [])
+    run = Run(settings, tmp_path / "run", Console(file=io.StringIO()))
+    try:
+        run.train(None)
+    except ValueError as error:
+        assert "'a'" in str(error)  # to refuse them is as good
+    else:
+        assert trained["a"] == run.training_problems[0]
 
 
 @pytest.mark.xfail(strict=True, reason="the chat format knows the tokenizer's end token only, not the model's others")

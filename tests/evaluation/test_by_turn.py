@@ -64,6 +64,11 @@ def test_a_dialogue_that_stopped_repeats_its_last_program():
     assert left_out == 0
 
 
+def test_hidden_tests_decide_not_public_ones():
+    public_only = turn(0.5, public=True)
+    assert outcomes_by_problem([trajectory(public_only, 1)], turns=2)[0] == {"drop-first": [[False, True]]}
+
+
 def test_the_stopping_protocol_reaches_the_summary(chat, tmp_path):
     summary = run(chat, tmp_path, settings=SETTINGS.model_copy(update={"stops_at_public_pass": True}))
     assert summary["stops_at_public_pass"] is True

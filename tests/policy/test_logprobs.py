@@ -60,6 +60,23 @@ def test_log_probabilities_and_entropies_equal_the_plain_ones(policy, temperatur
         assert not scored.entropy[place, len(logprobs) :].any()
 
 
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [("qwen2", {}), ("qwen3", {"head_dim": 16}), ("mistral", {"sliding_window": 5}), ("gemma3_text", {"head_dim": 16})],
+)
+def test_other_families_of_models_score_alike(family, options):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes = {"vocab_size": 640, "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 512}
+    depth = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **sizes, **depth, **options)).eval()
+    with torch.no_grad():
+        scored = completion_logprobs(model, GROUPS, 1.0)
+        for place, (logprobs, _) in enumerate(plain(model, GROUPS, 1.0)):
+            assert torch.allclose(scored.logprobs[place, : len(logprobs)], logprobs, rtol=1e-4)
+
+
 def test_gradients_equal_the_plain_ones(policy):
     scored = completion_logprobs(policy.model, GROUPS, 1.0)
     rows = [row[: int(mask.sum())] for row, mask in zip(scored.logprobs, scored.mask, strict=True)]

@@ -71,7 +71,7 @@ def test_seeds_draw_differently(chat, tmp_path):
 
 
 def test_shards_draw_differently(chat, tmp_path):
-    _, found = run(chat, tmp_path, settings=SETTINGS.model_copy(update={"samples": 8}))
+    _, found = run(chat, tmp_path, settings=SETTINGS.model_copy(update={"samples": 8}), seed=1)
     replies = [[t.turns[0].reply for t in found if t.problem_id == p.id] for p in PROBLEMS]
     assert len({tuple(row) for row in replies}) > 4
 

@@ -131,16 +131,13 @@ def test_a_failure_of_the_grader_is_no_wrong_program(chat, problem):
 
 
 def test_levels_and_seeds_draw_differently_and_again_the_same(chat, problem):
-    def replies(seed):
-        growth = growth_with(chat, SeededSampler(chat.tokenizer))
-        tree = growth.seed_of(problem)
-        growth.grow([tree], Shape.chains(6, 3), seed)
-        return [node.reply for node in tree.nodes()]
+    def seeds(seed):
+        growth = scripted_growth(chat, *[[WRONG]] * 3)
+        growth.grow([growth.seed_of(problem)], Shape.chains(1, 3), seed)
+        return growth.sampler.seeds
 
-    assert replies(1) == replies(1)
-    assert replies(1) != replies(2)
-    first = replies(1)
-    assert len({tuple(first[level : level + 6]) for level in (0, 6, 12)}) == 3
+    assert seeds(1) == seeds(1)
+    assert len({drawn for seed in range(5) for drawn in seeds(seed)}) == 15
 
 
 def test_public_tests_are_shown_on_demand(chat, problem):

@@ -169,6 +169,16 @@ def scripted_loop(policy, chat, folder, *levels, grader=None, **options):
     return loop_of(folder, policy, growth, **options)
 
 
+def test_steps_and_seeds_draw_differently(policy, chat, tmp_path):
+    drawn = []
+    for seed in range(3):
+        loop = scripted_loop(policy, chat, tmp_path, *[[WRONG] * 2] * 3, group_size=2, seed=seed)
+        for step in range(3):
+            loop.train_step(contexts_of(chat, "a"), step)
+        drawn += loop.growth.sampler.seeds
+    assert len(set(drawn)) == 9
+
+
 def one_step(policy, chat, folder, replies, grader=None, **changes):
     """Metrics of one step on two contexts of one problem each."""
     loop = scripted_loop(policy, chat, folder, replies, grader=grader, group_size=len(replies) // 2)
