@@ -78,6 +78,7 @@ def make_chat(policy: Policy, dialogue: DialogueSettings) -> ChatFormat:
         reply_prefix=dialogue.reply_prefix,
         history_limit=dialogue.history_limit,
         template_options=dialogue.template_options,
+        model_stop_ids=policy.stop_ids,
     )
 
 
@@ -108,6 +109,7 @@ class Run:
 
     def execute(self) -> dict[str, Any]:
         """Run all stages that are not done; returns the summary."""
+        _ = self.problems_by_id  # refuse ids that clash before hours of work
         with open_grader(self.settings.grader) as grader:
             self.warm_start()
             self.evaluate("before", self.reference_model, grader)
@@ -134,6 +136,18 @@ class Run:
         """Problems of the validation set; none without one."""
         source = self.settings.problems.validation
         return load_problems(source) if source is not None else []
+
+    @cached_property
+    def problems_by_id(self) -> dict[str, Problem]:
+        """Training and validation problems; refuses two different ones of the same id."""
+        found = {problem.id: problem for problem in self.training_problems}
+        for problem in self.validation_problems:
+            if found.setdefault(problem.id, problem) != problem:
+                raise SettingsError(
+                    f"problems.train and problems.validation have different problems with the id {problem.id!r}: "
+                    "give each its own"
+                )
+        return found
 
     def warm_start(self) -> None:
         """Supervised fine-tuning on the training problems' solutions, when the recipe asks for it."""
@@ -212,7 +226,7 @@ class Run:
                 growth=growth,
                 learner=learner,
                 settings=settings.training,
-                problems={p.id: p for p in (*self.training_problems, *self.validation_problems)},
+                problems=self.problems_by_id,
                 folder=self.folder,
                 seed=settings.seed,
                 on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),

@@ -51,6 +51,7 @@ class ChatFormat:
     reply_prefix: str = ""
     history_limit: int = 6000
     template_options: dict[str, Any] = field(default_factory=dict)
+    model_stop_ids: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse a tokenizer without a usable chat template."""
@@ -95,8 +96,8 @@ class ChatFormat:
 
     @property
     def stop_ids(self) -> frozenset[int]:
-        """Ids that end a reply: the tokenizer's end token and the template's end of turn."""
-        return frozenset({self.tokenizer.eos_token_id})
+        """Ids that end a reply: the tokenizer's end token and those of the model's generation config."""
+        return self.model_stop_ids | {self.tokenizer.eos_token_id}
 
     @functools.cached_property
     def control_tokens(self) -> tuple[str, ...]:
@@ -107,7 +108,8 @@ class ChatFormat:
 
     def _clean(self, text: str) -> str:
         """Statements and feedback come from outside: what would act as a control token is broken up."""
-        return neutralise(text, self.control_tokens)
+        # Tokenizers refuse lone surrogates, which a program may put into an error's text.
+        return neutralise(text.encode("utf-8", "replace").decode("utf-8"), self.control_tokens)
 
     def _rendered(self, messages: list[Message]) -> Prompt:
         ids = self._encode(self._render(messages, add_generation_prompt=True) + self.reply_prefix)

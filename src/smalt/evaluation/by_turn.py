@@ -45,12 +45,17 @@ def evaluate(
     outcomes, infra_errors = outcomes_by_problem(
         [trajectory for trajectory in store.read() if trajectory.problem_id in wanted], settings.turns
     )
+    if not outcomes:
+        raise ValueError(
+            f"nothing to evaluate: of {len(problems)} problems {too_long} leave no room in the model's context, "
+            f"and the grader failed in all {infra_errors} dialogues"
+        )
     figures = pass_at_1_by_turn(list(outcomes.values()))
     summary = {
         "pass_at_1": figures.pass_at_1,
         "ci95": figures.ci95,
         "problems": figures.problems,
-        "samples_per_problem": settings.samples,
+        "samples_per_problem": figures.samples_per_problem,
         "seconds": round((read_json(folder / "progress.json") or earlier)["seconds"], 2),
         "turns": settings.turns,
         "temperature": settings.sampling.temperature,
@@ -85,7 +90,7 @@ def outcomes_by_problem(trajectories: Sequence[Trajectory], turns: int) -> tuple
     by_problem: dict[str, list[list[bool]]] = defaultdict(list)
     left_out = 0
     for trajectory in trajectories:
-        if any(turn.is_infra_error for turn in trajectory.turns):
+        if trajectory.has_infra_error:
             left_out += 1
             continue
         passed = [turn.passes_hidden for turn in trajectory.turns]

@@ -53,6 +53,7 @@ def load_policy(settings: ModelSettings) -> Policy:
     Raises `ModelLoadError` when the folder lacks weights, a tokenizer, a chat template or an end token.
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
@@ -64,7 +65,7 @@ def load_policy(settings: ModelSettings) -> Policy:
         model = AutoModelForCausalLM.from_pretrained(
             path, dtype=getattr(torch, settings.dtype), attn_implementation=settings.attention
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise ModelLoadError(f"cannot load a causal language model from {path!r}: {error}") from error
     model.to(device).eval()
     return Policy(model, tokenizer, device, int(getattr(model.config, "max_position_embeddings", 1 << 30)))

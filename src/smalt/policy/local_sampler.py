@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from smalt.policy.caching import cache_argument
+from smalt.policy.caching import cache_argument, sampling_cache
 from smalt.policy.loading import Policy
 from smalt.policy.sampling import Completion, SampleRequest, SamplingSettings
 
@@ -37,7 +37,7 @@ class LocalSampler:
         self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int
     ) -> list[list[Completion]]:
         """For each request its completions, in order."""
-        generator = torch.Generator(device=self.policy.device).manual_seed(seed)
+        generator = torch.Generator(device=self.policy.device).manual_seed(seed % (1 << 63))
         results: list[list[Completion]] = [[] for _ in requests]
         for batch in self._batches(requests, settings):
             decoding = _Decoding(self.policy, [requests[i] for i in batch], settings, generator)
@@ -112,10 +112,8 @@ class _Decoding:
 
         Returns logits `[rows, vocabulary]` of the first new token, the cache, the mask `[rows, longest]`.
         """
-        from transformers import DynamicCache
-
         ids, mask = left_padded([r.prompt_ids for r in self.requests], self.policy.device)
-        cache = DynamicCache(config=self.policy.model.config)
+        cache = sampling_cache(self.policy.model.config)
         output = self.policy.model(
             input_ids=ids,
             attention_mask=mask,

@@ -56,17 +56,15 @@ def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperatu
     )
     cache.batch_select_indices(group_of_row)
     ids, mask = _right_padded([row for group in groups for row in group.completions], device)
-    rest = model(
-        input_ids=ids[:, :-1],
-        attention_mask=torch.cat([prompt_mask[group_of_row], mask[:, :-1]], dim=1),
-        position_ids=prompt_mask.sum(1)[group_of_row, None] + torch.arange(ids.shape[1] - 1, device=device),
-        **cache_argument(model, cache),
-    )
-    logits = (
-        torch.cat([prefill.logits[group_of_row], rest.logits], dim=1)
-        if ids.shape[1] > 1
-        else (prefill.logits[group_of_row])
-    )
+    logits = prefill.logits[group_of_row]
+    if ids.shape[1] > 1:  # the prompts alone say everything about first tokens
+        rest = model(
+            input_ids=ids[:, :-1],
+            attention_mask=torch.cat([prompt_mask[group_of_row], mask[:, :-1]], dim=1),
+            position_ids=prompt_mask.sum(1)[group_of_row, None] + torch.arange(ids.shape[1] - 1, device=device),
+            **cache_argument(model, cache),
+        )
+        logits = torch.cat([logits, rest.logits], dim=1)
     return _score(logits, ids, mask, temperature)
 
 

@@ -32,7 +32,7 @@ def example_dialogues(problems: Sequence[Problem], before: Path, after: Path) ->
 
 def _is_repair(trajectory: Trajectory) -> bool:
     turns = trajectory.turns[:_MOST_TURNS]
-    return not turns[0].passes_hidden and turns[-1].passes_hidden
+    return not trajectory.has_infra_error and not turns[0].passes_hidden and turns[-1].passes_hidden
 
 
 def _dialogue(trajectory: Trajectory, statement: str, name: str) -> dict[str, Any]:

@@ -53,9 +53,10 @@ class ContextCutter:
 
     def training_contexts(self, problem: Problem, trajectories: Sequence[Trajectory]) -> list[Context]:
         """Contexts of one problem for training, the bare problem first."""
-        if self.rules.skip_problems_solved_at_once and all(t.turns[0].passes_all for t in trajectories):
+        graded = [trajectory for trajectory in trajectories if not trajectory.has_infra_error]
+        if self.rules.skip_problems_solved_at_once and graded and all(t.turns[0].passes_all for t in graded):
             return []
-        return self._cut_all(problem, choose_for_training(trajectories, self.rules))
+        return self._cut_all(problem, choose_for_training(graded, self.rules))
 
     def validation_contexts(self, problem: Problem, trajectories: Sequence[Trajectory]) -> list[Context]:
         """Contexts of one trajectory, the one with the smallest positive spread."""
@@ -101,7 +102,7 @@ def choose_for_training(trajectories: Sequence[Trajectory], rules: ContextRules)
         for trajectory in trajectories
         if (trajectory.spread > 0 or not rules.require_spread)
         and (trajectory.is_solved or not rules.require_solved)
-        and not any(turn.is_infra_error for turn in trajectory.turns)
+        and not trajectory.has_infra_error
     ]
     if len(kept) <= rules.max_trajectories:
         return kept
@@ -111,7 +112,7 @@ def choose_for_training(trajectories: Sequence[Trajectory], rules: ContextRules)
 
 def choose_for_validation(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     """The one trajectory with the smallest positive spread, if any."""
-    changing = [trajectory for trajectory in trajectories if trajectory.spread > 0]
+    changing = [t for t in trajectories if t.spread > 0 and not t.has_infra_error]
     return [min(changing, key=lambda trajectory: trajectory.spread)] if changing else []
 
 

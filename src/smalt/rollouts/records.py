@@ -66,6 +66,11 @@ class Trajectory:
         return max(rates) - min(rates)
 
     @property
+    def has_infra_error(self) -> bool:
+        """Whether the grader failed at some turn: nothing is concluded from such a dialogue."""
+        return any(turn.is_infra_error for turn in self.turns)
+
+    @property
     def is_solved(self) -> bool:
         """Whether some turn passed every test."""
         return any(turn.passes_all for turn in self.turns)

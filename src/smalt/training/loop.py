@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from smalt.methods.method import Method
+from smalt.policy.sampling import SamplingSettings
 from smalt.problems.problem import Problem
 from smalt.rollouts.growth import Growth, Shape
 from smalt.rollouts.records import Context
@@ -45,8 +46,9 @@ class TrainingLoop:
         Returns the number of contexts left out because their prompt leaves no room for a completion.
         """
         given = len(contexts)
-        contexts = self._that_fit(contexts)
-        validation = self._that_fit(validation)[: self.settings.validation_contexts]
+        contexts = self._that_fit(contexts, self.settings.sampling)
+        validation = self._that_fit(validation, self.settings.validation_sampling)
+        validation = validation[: self.settings.validation_contexts]
         steps = self.settings.steps(len(contexts))
         checkpoints = CheckpointStore(self.folder / "checkpoints", self.settings.keep_checkpoints)
         first = self._resume(checkpoints)
@@ -97,8 +99,8 @@ class TrainingLoop:
         problem = self.problems[context.problem_id]
         return Tree(problem, context.prompt, context.previous_best, context.attempts)
 
-    def _that_fit(self, contexts: Sequence[Context]) -> list[Context]:
-        return [c for c in contexts if self.growth.sampler.fits(c.prompt_ids, self.settings.sampling)]
+    def _that_fit(self, contexts: Sequence[Context], sampling: SamplingSettings) -> list[Context]:
+        return [c for c in contexts if self.growth.sampler.fits(c.prompt_ids, sampling)]
 
     def _resume(self, checkpoints: CheckpointStore) -> int:
         """Restore the newest checkpoint; returns the step to go on with."""
@@ -118,12 +120,19 @@ def _tree_metrics(trees: Sequence[Tree], groups: Sequence[TrainingGroup]) -> dic
     """What the samples of a step were like."""
     nodes = [node for tree in trees for node in tree.nodes()]
     scored = [node for node in nodes if node.reward is not None]
-    after_failure = [n for tree in trees if tree.attempts and tree.previous_best < 1 for n in tree.nodes()]
+    first_turn = [n for tree in trees if not tree.attempts for n in tree.nodes() if n.reward is not None]
+    after_failure = [
+        node
+        for tree in trees
+        if tree.attempts and tree.previous_best < 1
+        for node in tree.nodes()
+        if node.reward is not None
+    ]
     return {
         "reward_mean": _mean([node.reward or 0.0 for node in scored]),
         "pass_rate_mean": _mean([node.pass_rate for node in scored]),
         "solved_share": _mean([float(node.passes_all) for node in scored]),
-        "solved_share_first_turn": _mean([float(n.passes_all) for t in trees if not t.attempts for n in t.nodes()]),
+        "solved_share_first_turn": _mean([float(node.passes_all) for node in first_turn]),
         "solved_share_after_failure": _mean([float(node.passes_all) for node in after_failure]),
         "without_program": _mean([float(node.program is None) for node in nodes]),
         "cut_off": _mean([float(not node.completion.is_finished) for node in nodes]),
