@@ -237,7 +237,6 @@ def test_an_evaluation_alone_leaves_a_summary(finished, recipe, tmp_path):
     assert summary == read_json(tmp_path / "summary.json")
 
 
-@pytest.mark.xfail(strict=True, reason="validation problems replace training problems of the same id")
 def test_training_and_validation_problems_of_the_same_id_are_told_apart(recipe, tmp_path, monkeypatch):
     import smalt.pipeline
 
@@ -266,7 +265,6 @@ def test_training_and_validation_problems_of_the_same_id_are_told_apart(recipe, 
         assert trained["a"] == run.training_problems[0]
 
 
-@pytest.mark.xfail(strict=True, reason="the chat format knows the tokenizer's end token only, not the model's others")
 def test_a_reply_is_read_without_whichever_token_ended_it(policy):
     """Chat models name several end tokens in their generation config."""
     other_end = policy.tokenizer.convert_tokens_to_ids("<|user|>")

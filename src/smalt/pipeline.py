@@ -1,12 +1,12 @@
-"""A whole run in a folder: warm start -> collect -> contexts -> evaluate -> train -> evaluate -> report.
+"""A whole run in a folder: warm start -> evaluate -> collect -> cut contexts -> train -> evaluate -> report.
 
 Every stage leaves its result in the run folder and is skipped when that result is there; a stage that was killed
 goes on where it was. The same command on the same folder therefore resumes, whenever it was stopped.
 
     config.yaml                    the settings, complete
     warm_start/                    model after the supervised warm start (only with one)
-    trajectories/part-*.parquet    dialogues of the reference policy
-    contexts.parquet               what was trained on
+    trajectories/part-*.parquet    dialogues of the reference policy (validation_trajectories/ likewise)
+    contexts.parquet               what is trained on (validation_contexts.parquet likewise)
     metrics.jsonl, tensorboard/    numbers of each training step
     checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
     final/                         the trained model, transformers format
@@ -174,7 +174,7 @@ class Run:
             ("trajectories", self.training_problems),
             ("validation_trajectories", self.validation_problems),
         ):
-            if not problems or self._is_done(f"collect_{name}"):
+            if not problems or self._has_contexts:
                 continue
             with self._stage(f"collect_{name}") as report:
                 growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
@@ -185,7 +185,7 @@ class Run:
     def cut_contexts(self) -> None:
         """Contexts for training and validation."""
         target = self.folder / "contexts.parquet"
-        if target.exists():
+        if self._has_contexts:
             return
         with self._stage("contexts"):
             policy = self._load(self.reference_model)
@@ -284,7 +284,8 @@ class Run:
                 seconds = stages.get(name, 0.0) + time.perf_counter() - started
                 write_json(self.folder / "stages.json", stages | {name: round(seconds, 2)})
 
-    def _is_done(self, stage: str) -> bool:
+    @property
+    def _has_contexts(self) -> bool:
         """Whether contexts, the product of collection, are there already."""
         return (self.folder / "contexts.parquet").exists()
 

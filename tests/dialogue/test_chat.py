@@ -90,7 +90,9 @@ def test_a_template_that_opens_the_thought_marks_the_reply(tokenizer):
     import copy
 
     thinking = copy.deepcopy(tokenizer)
-    thinking.chat_template = tokenizer.chat_template.replace("<|assistant|>{% endif %}", "<|assistant|><think>\n{% endif %}")
+    thinking.chat_template = tokenizer.chat_template.replace(
+        "<|assistant|>{% endif %}", "<|assistant|><think>\n{% endif %}"
+    )
     chat = ChatFormat(thinking)
     assert chat.reply_text(sampled(tokenizer, "hm")) == "<think>\nhm"
     prompt = chat.next_turn(chat.opening("Task"), sampled(tokenizer, f"hm</think>{RIGHT}"), "Feedback")

@@ -92,9 +92,6 @@ def test_left_out_dialogues_reach_the_summary(chat, tmp_path):
     assert summary["pass_at_1"] == [1, 1, 1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an evaluation in which nothing could be graded says only 'there are no problems'"
-)
 def test_an_evaluation_with_nothing_left_says_why(chat, tmp_path):
     with pytest.raises(ValueError, match=r"grader|left out"):
         run(chat, tmp_path, grader=TrustedGrader(broken="f"), replies=(RIGHT,))

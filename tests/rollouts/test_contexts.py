@@ -1,6 +1,5 @@
 """Cutting trajectories into contexts, rule by rule (METHODS 1.3)."""
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -130,12 +129,10 @@ def test_validation_needs_no_solved_trajectory(chat, problem):
     assert [context.previous_best for context in found] == [0, 0.25, 0.5]
 
 
-@pytest.mark.xfail(strict=True, reason="choose_for_validation does not look at infra errors")
 def test_validation_leaves_out_trajectories_in_which_the_grader_failed():
     assert choose_for_validation([trajectory(0.5, turn(0.25, infra=True))]) == []
 
 
-@pytest.mark.xfail(strict=True, reason="a first program that the grader failed on counts as a wrong one")
 def test_a_grader_failure_does_not_keep_a_problem_that_is_otherwise_solved_at_once(chat, problem):
     failed = trajectory(turn(0, infra=True), 1, sample=1)
     assert cuts(chat, problem, trajectory(1, 1), failed) == []

@@ -223,7 +223,6 @@ def test_infra_errors_leave_the_batch_and_are_counted(policy, chat, tmp_path):
     assert metrics["trained_tokens"] == sum(len(chat.tokenizer.encode(r)) + 1 for r in (RIGHT, NO_CODE))
 
 
-@pytest.mark.xfail(strict=True, reason="the shares by turn count infra errors as unsolved")
 def test_shares_of_solved_programs_leave_infra_errors_out(policy, chat, tmp_path):
     broken = TrustedGrader(broken="x[:-1]")
     metrics = one_step(policy, chat, tmp_path, [RIGHT, NO_CODE, WRONG, WRONG, WRONG, WRONG], grader=broken)
@@ -269,7 +268,6 @@ def test_validation_is_the_share_of_solved_contexts(policy, chat, tmp_path):
     assert [request.count for request in loop.growth.sampler.requests[0]] == [1, 1, 1]
 
 
-@pytest.mark.xfail(strict=True, reason="validation contexts are filtered by the length of training completions")
 def test_validation_needs_room_for_its_own_completions(model_folder, tmp_path):
     settings = SETTINGS.model_copy(update={"validation_sampling": SamplingSettings(max_new_tokens=2040)})
     loop = real_loop(tmp_path, model_folder, settings=settings)

@@ -14,7 +14,7 @@ from typing import Any
 
 from smalt.dialogue.control_tokens import neutralise
 from smalt.dialogue.history import history_text
-from smalt.dialogue.thinking import OPENING
+from smalt.grading.thinking import OPENING
 
 Message = dict[str, str]
 

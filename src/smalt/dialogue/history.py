@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smalt.dialogue.thinking import CLOSING, OPENING, split_thinking
+from smalt.grading.thinking import CLOSING, OPENING, split_thinking
 
 
 def history_text(reply: str, limit: int = 6000) -> str:

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 from smalt.grading.fences import Block, find_blocks
 from smalt.grading.syntax import parse_module
+from smalt.grading.thinking import CLOSING, OPENING, split_thinking
 
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _LOOKS_LIKE_PYTHON = re.compile(
     r"^\s*(def \w+\s*\(|class \w+|import \w|from \w[\w.]* import |print\s*\(|\w+(, *\w+)* = )", re.MULTILINE
 )
@@ -81,12 +81,11 @@ def _bare_program(text: str) -> Extraction:
 
 
 def _without_thinking(text: str) -> str | None:
-    text = _THINKING.sub("", text)
-    # Chat templates may open the thinking in the prompt, so that the reply only closes it.
-    head, closing, rest = text.partition("</think>")
-    if closing and "<think>" not in head:
-        text = rest
-    return None if "<think>" in text else text
+    """The answer as the history keeps it, None when a thought never ended."""
+    parts = split_thinking(text)
+    if OPENING not in text and CLOSING not in text:
+        return text
+    return parts.answer or None
 
 
 def _is_python(block: Block) -> bool:

@@ -81,7 +81,11 @@ class Grader:
     def _run(self, problem: Problem, program: str) -> Grade:
         limits = problem.limits or self._default_limits
         tests = (*problem.public_tests, *problem.hidden_tests)
-        job = Job(with_preamble(problem.preamble, program), tuple(_input_of(test, problem.entry_point) for test in tests), limits)
+        job = Job(
+            with_preamble(problem.preamble, program),
+            tuple(_input_of(test, problem.entry_point) for test in tests),
+            limits,
+        )
         for _ in range(_TRIES):
             grade = _grade_of(problem, self._sandbox.run(job), limits)
             if not grade.is_infra_error:

@@ -1,10 +1,10 @@
 """What the lab's base model is brought up on: dialogues, first of able authors, then of ordinary ones.
 
 Each dialogue has one author. A *stuck* author repeats the last program almost always, a *wandering* one guesses
-another reading, a *reading* one mostly writes the right program once feedback is there. At school most authors
-read, so the model learns what feedback means; afterwards most are stuck, and that becomes its habit. The result
-behaves like the base models of the papers: it improves for a turn or two, then mostly repeats itself, although it
-has the ability that reinforcement learning is to bring out.
+another reading, a *reading* one mostly says which step is wrong and writes the right program. At school most
+authors read, so the model learns what feedback means; afterwards most are stuck, and that becomes its habit. The
+result behaves like the base models of the papers: it improves for a turn or two, then mostly repeats itself,
+although it has the ability that reinforcement learning is to bring out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Author:
 
 STUCK = Author(repeats=0.92, solves=0.04)
 WANDERING = Author(repeats=0.15, solves=0.15)
-READING = Author(repeats=0.05, solves=0.8)
+READING = Author(repeats=0.05, solves=0.9)
 _AUTHORS = (STUCK, WANDERING, READING)
 
 
@@ -62,9 +62,15 @@ SCHOOL = Period(shares=(0.1, 0.1, 0.8), turns=(2, 2, 3))
 HABIT = Period(shares=(0.6, 0.15, 0.25), turns=(2, 3, 4, 6, MOST_TURNS))
 
 
-def reply_of(program: str) -> str:
-    """A reply that holds `program`."""
-    return f"```python\n{program}```"
+def reply_of(program: str, remark: str = "") -> str:
+    """A reply that holds `program`, behind a remark if there is one."""
+    return f"{remark}\n```python\n{program}```" if remark else f"```python\n{program}```"
+
+
+def diagnosis(program: tuple[str, ...], intended: tuple[str, ...]) -> str:
+    """Which steps of `program` are not as intended, in words."""
+    wrong = [str(step) for step, pair in enumerate(zip(program, intended, strict=True), 1) if pair[0] != pair[1]]
+    return f"Wrong step: {' and '.join(wrong)}." if wrong else ""
 
 
 def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list[str]:
@@ -72,13 +78,13 @@ def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list
     author = rng.choices(_AUTHORS, period.shares)[0]
     turns = rng.choice(period.turns)
     messages = [task_message(made.problem, LAB_WORDING)]
-    program = _guess(made, author, rng)
+    program, remark = _guess(made, author, rng), ""
     for turn in range(turns):
-        messages.append(reply_of(program_of(program)))
+        messages.append(reply_of(program_of(program), remark))
         if turn + 1 < turns:
             results = public_results(made, program)
             messages.append(feedback_message(results, LAB_WORDING, entry_point=made.problem.entry_point))
-            program = _next(made, author, program, all(r.passed for r in results), rng)
+            program, remark = _next(made, author, program, all(r.passed for r in results), rng)
     return messages
 
 
@@ -102,14 +108,16 @@ def dialogues(problems: Sequence[LabProblem], period: Period, seed: int) -> Iter
 
 def _next(
     made: LabProblem, author: Author, last: tuple[str, ...], has_passed: bool, rng: random.Random
-) -> tuple[str, ...]:
-    """The program after `last` and its feedback."""
+) -> tuple[tuple[str, ...], str]:
+    """The program after `last` and its feedback, and the remark before it."""
     if has_passed:
-        return _guess(made, author, rng) if rng.random() < author.spoils else last
+        return (_guess(made, author, rng) if rng.random() < author.spoils else last), ""
     draw = rng.random()
     if draw < author.repeats:
-        return last
-    return made.intended if draw < author.repeats + author.solves else _guess(made, author, rng)
+        return last, ""
+    if draw < author.repeats + author.solves:
+        return made.intended, diagnosis(last, made.intended)
+    return _guess(made, author, rng), ""
 
 
 def _guess(made: LabProblem, author: Author, rng: random.Random) -> tuple[str, ...]:

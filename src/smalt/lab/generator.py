@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Literal
 
@@ -70,21 +70,26 @@ def _compiled(expression: str) -> CodeType:
 
 
 def generate(split: Split, count: int, seed: int) -> list[LabProblem]:
-    """`count` different problems of a split; the same seed gives the same problems."""
+    """`count` different problems of a split; the same seed gives the same problems.
+
+    An ambiguous statement comes as twins: the same words, two meanings. A policy can therefore not learn by heart
+    which meaning a statement has; only feedback tells.
+    """
     rng = random.Random(f"smalt-lab/{split}/{seed}")
     found: dict[tuple[str, ...], LabProblem] = {}
     while len(found) < count:
         ideas = _draw_ideas(rng)
-        if split_of(ideas) != split:
-            continue
-        made = _make_problem(ideas, rng, f"lab/{split}/{seed}/{len(found)}")
-        if made is not None:
-            found.setdefault((made.problem.statement, *made.intended), made)
-    return list(found.values())
+        if split_of(ideas) == split:
+            statement = f"Write f(x): {', then '.join(rng.choice(idea.wordings) for idea in ideas)}."
+            for made in _twins(ideas, statement, rng):
+                name = f"lab/{split}/{seed}/{len(found)}"
+                named = replace(made, problem=made.problem.model_copy(update={"id": name}))
+                found.setdefault((statement, *made.intended), named)
+    return list(found.values())[:count]
 
 
 def _draw_ideas(rng: random.Random) -> tuple[Idea, ...]:
-    """Two or three different ideas; half of the problems are clear, the others have one or two open phrases."""
+    """Two or three different ideas, none, one or two of them open."""
     length = rng.choice((2, 3))
     open_phrases = rng.choice((0, 0, 1, 1, 2)[: length + 2])
     chosen = rng.sample(AMBIGUOUS, open_phrases) + rng.sample(CLEAR, length - open_phrases)
@@ -92,9 +97,17 @@ def _draw_ideas(rng: random.Random) -> tuple[Idea, ...]:
     return tuple(chosen)
 
 
-def _make_problem(ideas: tuple[Idea, ...], rng: random.Random, name: str) -> LabProblem | None:
+def _twins(ideas: tuple[Idea, ...], statement: str, rng: random.Random) -> list[LabProblem]:
+    """A clear problem, or two problems of one ambiguous statement; fewer where a reading says nothing."""
+    fair = readings(ideas)
+    made = (_make_problem(ideas, intended, statement, rng) for intended in rng.sample(fair, min(2, len(fair))))
+    return [problem for problem in made if problem is not None]
+
+
+def _make_problem(
+    ideas: tuple[Idea, ...], intended: tuple[str, ...], statement: str, rng: random.Random
+) -> LabProblem | None:
     """A problem with tests that tell its readings apart, or None when the composition says nothing."""
-    intended = rng.choice(readings(ideas))
     candidates = [_draw_list(rng) for _ in range(_CANDIDATE_INPUTS)]
     answers = [run_trusted(intended, candidate) for candidate in candidates]
     if not _is_telling(candidates, answers):
@@ -102,9 +115,8 @@ def _make_problem(ideas: tuple[Idea, ...], rng: random.Random, name: str) -> Lab
     pairs = list(zip(candidates, answers, strict=True))
     public = _most_telling(pairs, rivals(ideas, intended))
     hidden = [pair for pair in pairs if pair not in public][:HIDDEN_TESTS]
-    statement = f"Write f(x): {', then '.join(rng.choice(idea.wordings) for idea in ideas)}."
     problem = Problem(
-        id=name,
+        id="unnamed",
         statement=statement,
         entry_point="f",
         public_tests=tuple(CallTest(args=(given,), expected=answer) for given, answer in public),

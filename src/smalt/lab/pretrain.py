@@ -32,8 +32,8 @@ class PretrainSettings(BaseModel):
 
     seed: int = Field(0, description="Seed of corpus, initial weights and order.")
     problems: int = Field(8000, gt=0, description="Training problems the corpus is written about.")
-    steps: int = Field(1200, gt=0, description="Optimiser steps.")
-    school_share: float = Field(0.75, ge=0, le=1, description="Share of the steps with able authors.")
+    steps: int = Field(1400, gt=0, description="Optimiser steps.")
+    school_share: float = Field(0.7, ge=0, le=1, description="Share of the steps with able authors.")
     batch: int = Field(32, gt=0, description="Dialogues a step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate (linear warm-up, cosine decay).")
     hidden: int = Field(160, gt=0, description="Width of the transformer.")

@@ -1,6 +1,6 @@
 """The lab's tokenizer: a small byte-level BPE with a chat template, trained on lab dialogues.
 
-Merges may cross spaces but not lines or digits: a line of a lab program is a handful of tokens, and every number
+Merges may cross spaces but not lines or digits: a line of a lab program is a handful of tokens, and every digit
 of a list is a token of its own together with its comma, so that a tiny model can compare lists position by position.
 """
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from smalt.credit.advantages import group_advantages, has_signal
 from smalt.credit.cobalt_reward import CobaltRewardSettings, ScoredReply, cobalt_reward, validation_score
-from smalt.dialogue.thinking import split_thinking
+from smalt.grading.thinking import split_thinking
 from smalt.rollouts.growth import Shape
 from smalt.rollouts.tree import Node, Tree
 from smalt.training.groups import TrainingGroup

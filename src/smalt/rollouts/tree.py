@@ -65,6 +65,10 @@ class Node:
         """Whether every test passed."""
         return self.grade is not None and self.grade.passes_all
 
+    def leaves(self) -> list[Node]:
+        """The childless nodes at and below this one, depth first."""
+        return [leaf for child in self.children for leaf in child.leaves()] or [self]
+
     def path(self) -> list[Node]:
         """The nodes from the root's child down to this one."""
         earlier = self.parent.path() if self.parent is not None else []
@@ -99,5 +103,5 @@ class Tree:
                 yield node.children
 
     def chains(self) -> list[list[Node]]:
-        """The path to each leaf, in the order of the leaves."""
-        return [node.path() for node in self.nodes() if not node.children]
+        """The path to each leaf; chains that share more stand closer, first siblings first."""
+        return [leaf.path() for child in self.children for leaf in child.leaves()]

@@ -49,6 +49,11 @@ class TrainingLoop:
         contexts = self._that_fit(contexts, self.settings.sampling)
         validation = self._that_fit(validation, self.settings.validation_sampling)
         validation = validation[: self.settings.validation_contexts]
+        if given and not contexts:
+            raise ValueError(
+                f"none of the {given} contexts leaves room for {self.settings.sampling.max_new_tokens} new tokens "
+                "in the model's context: lower training.sampling.max_new_tokens or contexts.max_prompt_tokens"
+            )
         steps = self.settings.steps(len(contexts))
         checkpoints = CheckpointStore(self.folder / "checkpoints", self.settings.keep_checkpoints)
         first = self._resume(checkpoints)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalt.dialogue.thinking import ReplyParts, split_thinking
+from smalt.grading.thinking import ReplyParts, split_thinking
 
 
 @pytest.mark.parametrize(
