@@ -1,8 +1,11 @@
 import ast
 import itertools
 import random
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import task_message
@@ -15,14 +18,14 @@ from smalt.lab.corpus import (
     SCHOOL,
     Author,
     Period,
+    diagnosis,
     dialogues,
     public_results,
-    reply_of,
     write_dialogue,
 )
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.lab.generator import generate, run_trusted
-from smalt.lab.ideas import program_of
+from smalt.lab.ideas import IDEAS, STEPS, program_of
 from smalt.sandbox.forkserver import ForkServerSandbox
 from smalt.settings import load_recipe
 
@@ -36,10 +39,32 @@ def corpus(made, period, count=200, seed=0):
     return list(itertools.islice(dialogues(made, period, seed), count))
 
 
-def solved(made, messages):
+def written(made, period, count=200):
+    """Problems and dialogues about them."""
+    problems = itertools.islice(itertools.cycle(made), count)
+    return [(m, write_dialogue(m, period, random.Random(place))) for place, m in enumerate(problems)]
+
+
+def solved(m, messages):
     """Whether each reply of a dialogue holds the intended program."""
-    [origin] = {m.intended for m in made if m.problem.statement == messages[0]}
-    return [reply == reply_of(program_of(origin)) for reply in messages[1::2]]
+    return [extract_program(reply, "f").program == program_of(m.intended) for reply in messages[1::2]]
+
+
+def steps_of(reply):
+    """The lines of a reply by the letter of their step."""
+    return dict(re.findall(r"    # (\w)\n    x = (.*)\n", reply))
+
+
+def remark_of(reply):
+    return reply.partition("```")[0].strip()
+
+
+def named(remark):
+    """The steps that a diagnosis names."""
+    if not remark:
+        return []
+    [listed] = re.fullmatch(r"Wrong: (.+)\.", remark).groups()
+    return listed.split(" and ")
 
 
 def test_the_corpus_is_worded_as_the_demo_asks():
@@ -55,7 +80,7 @@ def test_a_dialogue_alternates_and_ends_with_a_program(made):
         for messages in corpus(made, period):
             assert len(messages) % 2 == 0
             assert len(messages) // 2 in period.turns
-            assert messages[0].startswith("Write f(x): ")
+            assert messages[0].startswith("Write f(x): a) ")
             for reply in messages[1::2]:
                 extraction = extract_program(reply, "f")
                 assert extraction.is_exactly_one_block
@@ -91,25 +116,15 @@ def test_the_same_seed_writes_the_same_dialogues(made):
     assert corpus(made, HABIT, 30) != corpus(made, HABIT, 30, seed=1)
 
 
-def unique_statements(made):
-    """Problems whose statement is theirs alone, so that a dialogue tells its problem."""
-    statements = [m.problem.statement for m in made]
-    return [m for m in made if statements.count(m.problem.statement) == 1]
-
-
 def test_school_reads_feedback_and_habit_mostly_repeats(made):
-    made = unique_statements(made)
-
     def repairs(period):
         """Share of second programs that are right, after a first one that failed a public test."""
         seconds = [
-            solved(made, messages)[1]
-            for messages in corpus(made, period, 600)
-            if messages[2:] and messages[2].startswith("Call: ")
+            solved(m, messages)[1] for m, messages in written(made, period, 600) if messages[2].startswith("Call: ")
         ]
         return sum(seconds) / len(seconds)
 
-    assert repairs(SCHOOL) > 0.55
+    assert repairs(SCHOOL) > 0.7
     assert repairs(HABIT) < 0.4
 
 
@@ -118,10 +133,46 @@ def test_authors_do_what_they_are_said_to(made, monkeypatch):
 
     perfect = Author(repeats=0, solves=1, slips=1, spoils=0)
     monkeypatch.setattr(module, "_AUTHORS", (perfect, perfect, perfect))
-    made = unique_statements(made)
-    for messages in corpus(made, Period((1, 0, 0), (3,)), 100):
-        told, right = messages[2], solved(made, messages)
-        assert right[1] or told == "All tests pass. Check it again."
+    for m, messages in written(made, Period((1, 0, 0), (3,)), 100):
+        first, second, third = messages[1::2]
+        if messages[2] == "All tests pass. Check it again.":
+            assert first == second
+        else:
+            assert solved(m, messages) == [False, True, True]
+            assert remark_of(second)
+            assert third == second.removeprefix(f"{remark_of(second)}\n")
+
+
+def test_a_diagnosis_names_exactly_the_steps_that_the_new_program_mends(made):
+    remarks = set()
+    for m, messages in written(made, SCHOOL, 400):
+        replies = messages[1::2]
+        assert not remark_of(replies[0])
+        for place, (last, reply) in enumerate(itertools.pairwise(replies), 1):
+            remark, before, after = remark_of(reply), steps_of(last), steps_of(reply)
+            if remark:
+                assert solved(m, messages)[place]
+                assert named(remark) == [step for step in after if after[step] != before[step]]
+                remarks.add(remark)
+    assert {"Wrong: a.", "Wrong: b.", "Wrong: c.", "Wrong: a and b."} <= remarks
+
+
+expressions = st.sampled_from([e for idea in IDEAS for e in (*idea.meanings, *idea.slips)])
+pairs_of_lines = st.tuples(expressions, expressions) | expressions.map(lambda line: (line, line))
+
+
+@given(pairs=st.lists(pairs_of_lines, min_size=1, max_size=len(STEPS)))
+def test_a_diagnosis_names_exactly_the_steps_that_differ(pairs):
+    program, intended = (tuple(side) for side in zip(*pairs, strict=True))
+    expected = [step for step, (left, right) in zip(STEPS, pairs, strict=False) if left != right]
+    assert named(diagnosis(program, intended)) == expected
+
+
+def test_a_diagnosis_in_words():
+    intended = ("x[1:]", "sorted(x)", "x + x")
+    assert diagnosis(intended, intended) == ""
+    assert diagnosis(("x[1:]", "x[::-1]", "x + x"), intended) == "Wrong: b."
+    assert diagnosis(("x", "x", "x"), intended) == "Wrong: a and b and c."
 
 
 def test_results_are_those_of_the_trusted_run(made):

@@ -1,3 +1,5 @@
+import itertools
+import re
 from typing import get_args
 
 import pytest
@@ -13,7 +15,7 @@ from smalt.lab.generator import (
     run_trusted,
     split_of,
 )
-from smalt.lab.ideas import program_of
+from smalt.lab.ideas import IDEAS, STEPS, program_of, statement_of
 from smalt.problems.native import read_native, write_native
 from smalt.problems.sources import ProblemSource, load_problems
 from smalt.sandbox.forkserver import ForkServerSandbox
@@ -90,25 +92,59 @@ def test_public_tests_refute_most_rivals(made):
     assert sum(share == 1 for share in shares) / len(shares) > 0.7
 
 
-def test_about_half_of_the_problems_leave_their_meaning_open(made):
+def test_most_problems_leave_the_meaning_of_one_phrase_open(made):
     ambiguous = [m for m in every(made) if m.ambiguity > 1]
-    assert 0.3 < len(ambiguous) / len(every(made)) < 0.7
+    assert 0.65 < len(ambiguous) / len(every(made)) < 0.95
     for m in ambiguous:
         assert m.ambiguity == len(readings(m.ideas)) == m.problem.metadata["readings"]
         assert len(set(readings(m.ideas))) == m.ambiguity
+    for m in every(made):
+        assert len(m.ideas) in (2, 3)
+        assert sum(idea.is_ambiguous for idea in m.ideas) == (m.ambiguity > 1)
+
+
+def twins(made):
+    """Pairs of problems that share their statement."""
+    return [
+        (m, other) for m, other in itertools.combinations(made, 2) if m.problem.statement == other.problem.statement
+    ]
+
+
+def test_an_ambiguous_statement_comes_as_twins_that_mean_different_things(made):
+    for split in SPLITS:
+        pairs = twins(made[split])
+        paired = {id(m) for pair in pairs for m in pair}
+        ambiguous = [m for m in made[split] if m.ambiguity > 1]
+        assert paired <= {id(m) for m in ambiguous}
+        assert len(paired) > 0.8 * len(ambiguous)
+        for left, right in pairs:
+            assert left.ideas == right.ideas
+            assert left.problem.metadata == right.problem.metadata
+            [open_idea] = [idea for idea in left.ideas if idea.is_ambiguous]
+            [(idea, one, other)] = [
+                step for step in zip(left.ideas, left.intended, right.intended, strict=True) if step[1] != step[2]
+            ]
+            assert idea == open_idea
+            assert {one, other} <= set(idea.meanings)
+
+
+def test_feedback_tells_most_twins_apart(made):
+    pairs = [pair for split in SPLITS for pair in twins(made[split])]
+    told = [refutes(left.problem, right.intended) and refutes(right.problem, left.intended) for left, right in pairs]
+    assert sum(told) / len(told) > 0.9
 
 
 def test_every_meaning_is_intended_somewhere():
     found = {meaning for m in generate("train", 600, seed=0) for meaning in m.intended}
-    from smalt.lab.ideas import IDEAS
-
     assert found == {meaning for idea in IDEAS for meaning in idea.meanings}
 
 
 def test_nothing_but_the_words_tells_the_reading(made):
     for m in every(made):
-        phrases = m.problem.statement.removeprefix("Write f(x): ").removesuffix(".").split(", then ")
-        assert len(phrases) == len(m.ideas)
+        steps = re.findall(r"(\w)\) ([^,.]+)", m.problem.statement)
+        assert "".join(step for step, _ in steps) == STEPS[: len(m.ideas)]
+        phrases = [phrase for _, phrase in steps]
+        assert m.problem.statement == statement_of(phrases)
         assert all(phrase in idea.wordings for phrase, idea in zip(phrases, m.ideas, strict=True))
 
 

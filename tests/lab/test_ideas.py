@@ -4,7 +4,7 @@ import random
 import pytest
 
 from smalt.lab.generator import run_trusted
-from smalt.lab.ideas import AMBIGUOUS, CLEAR, IDEAS, program_of
+from smalt.lab.ideas import AMBIGUOUS, CLEAR, IDEAS, STEPS, program_of, statement_of
 
 _rng = random.Random(0)
 LISTS = [[], [0], [5, 5], *([_rng.randint(0, 9) for _ in range(_rng.randint(1, 7))] for _ in range(300))]
@@ -56,3 +56,18 @@ def test_a_program_applies_its_lines_in_order():
     given = [3, 2, 1]
     assert namespace["f"](given) == [4, 1] == run_trusted(("x[1:]", "[v * v for v in x]"), given)
     assert given == [3, 2, 1]
+
+
+def test_a_program_names_its_steps_as_the_statement_does():
+    assert statement_of(["drop one end", "sort them"]) == "Write f(x): a) drop one end, b) sort them."
+    program = program_of(("x[1:]", "sorted(x)"))
+    assert program == "def f(x):\n    # a\n    x = x[1:]\n    # b\n    x = sorted(x)\n    return x\n"
+
+
+@pytest.mark.parametrize("steps", range(1, len(STEPS) + 1))
+def test_every_step_has_a_letter(steps):
+    program, statement = program_of(("x[1:]",) * steps), statement_of(["drop one end"] * steps)
+    for step in STEPS[:steps]:
+        assert program.count(f"    # {step}\n    x = x[1:]\n") == 1
+        assert statement.count(f" {step}) drop one end") == 1
+    assert program.count("#") == statement.count(")") - 1 == steps

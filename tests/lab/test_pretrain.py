@@ -1,10 +1,14 @@
+import itertools
+
 import pytest
 import torch
 
 from smalt.dialogue.chat import ChatFormat
-from smalt.lab.corpus import LAB_WORDING
+from smalt.lab.corpus import HABIT, LAB_WORDING, SCHOOL, dialogues
+from smalt.lab.generator import generate
 from smalt.lab.model import save_lab_model, shipped_model_folder
-from smalt.lab.pretrain import CONTEXT_LENGTH, PretrainSettings, dialogue_ids, pretrain
+from smalt.lab.pretrain import CONTEXT_LENGTH, PretrainSettings, pretrain, schoolbook
+from smalt.lab.tokenizer import END
 from smalt.policy.loading import ModelSettings, load_policy
 from tests.conftest import drop_first
 from tests.scripted import RIGHT, WRONG
@@ -55,16 +59,32 @@ def test_a_saved_lab_model_loads_as_a_policy(trained, tmp_path):
 
 def test_dialogues_are_learnt_token_by_token_as_the_policy_meets_them(tokenizer):
     chat = ChatFormat(tokenizer)
-    ids = dialogue_ids(chat, ["Task", WRONG, "Expected: [2]", RIGHT])
+    book = schoolbook(chat, ["Task", WRONG, "Expected: [2]", RIGHT])
     end = tokenizer.eos_token_id
     prompt = chat.next_turn(chat.opening("Task"), (*tokenizer.encode(WRONG), end), "Expected: [2]")
-    assert ids == [*prompt.ids, *tokenizer.encode(RIGHT), end]
+    assert book.ids == (*prompt.ids, *tokenizer.encode(RIGHT), end)
+
+
+IGNORED = torch.nn.CrossEntropyLoss().ignore_index
+
+
+@pytest.mark.parametrize("period", [SCHOOL, HABIT], ids=["school", "habit"])
+def test_the_replies_are_learnt_and_nothing_of_the_user(chat, period):
+    for messages in itertools.islice(dialogues(generate("train", 20, 0), period, seed=0), 60):
+        book = schoolbook(chat, messages)
+        assert len(book.labels) == len(book.ids)
+        places = list(zip(book.ids, book.labels, strict=True))
+        assert all(label in (token, IGNORED) for token, label in places)
+        learnt = chat.tokenizer.decode([label for _, label in places if label != IGNORED])
+        assert learnt == "".join(f"{reply}{END}" for reply in messages[1::2])
+        read = chat.tokenizer.decode([token for token, label in places if label == IGNORED])
+        assert read == "".join(f"<|user|>{said}{END}<|assistant|>" for said in messages[::2])
 
 
 @pytest.mark.parametrize("messages", [["Task"], ["Task", WRONG, "Feedback"]])
 def test_a_dialogue_ends_with_a_reply(tokenizer, messages):
     with pytest.raises(ValueError):
-        dialogue_ids(ChatFormat(tokenizer), messages)
+        schoolbook(ChatFormat(tokenizer), messages)
 
 
 def test_lessons_and_growth_use_the_same_prompt(tokenizer):
@@ -73,7 +93,7 @@ def test_lessons_and_growth_use_the_same_prompt(tokenizer):
 
     problem = drop_first()
     opening = chat.opening(task_message(problem, LAB_WORDING))
-    assert tuple(dialogue_ids(chat, [problem.statement, RIGHT])[: len(opening.ids)]) == opening.ids
+    assert schoolbook(chat, [problem.statement, RIGHT]).ids[: len(opening.ids)] == opening.ids
 
 
 def test_a_package_without_the_model_says_how_to_make_it(monkeypatch, tmp_path):

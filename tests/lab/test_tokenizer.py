@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from smalt.lab.corpus import HABIT, dialogues
 from smalt.lab.generator import generate
-from smalt.lab.ideas import IDEAS, program_of
+from smalt.lab.ideas import IDEAS, STEPS, program_of
 from smalt.lab.tokenizer import END, VOCABULARY, train_tokenizer
 
 expressions = st.sampled_from([e for idea in IDEAS for e in (*idea.meanings, *idea.slips)])
-programs = st.lists(expressions, min_size=1, max_size=4).map(tuple).map(program_of)
+programs = st.lists(expressions, min_size=1, max_size=len(STEPS)).map(tuple).map(program_of)
 lists = st.lists(st.integers(-99, 99), max_size=12)
 
 
@@ -81,6 +81,6 @@ def test_a_saved_tokenizer_reads_the_same(tokenizer, tmp_path):
 
     tokenizer.save_pretrained(tmp_path)
     loaded = load_tokenizer(str(tmp_path))
-    text = "<|user|>Write f(x): sort them.\n[1, 2, -3]  x <|end|>"
+    text = "<|user|>Write f(x): a) sort them.\n[1, 2, -3]  x <|end|>"
     assert loaded.encode(text) == tokenizer.encode(text)
     assert loaded.decode(loaded.encode(text)) == text

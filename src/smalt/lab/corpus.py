@@ -17,7 +17,7 @@ from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import Wording, task_message
 from smalt.grading.verdicts import PublicResult, Status
 from smalt.lab.generator import LabProblem, readings, run_trusted
-from smalt.lab.ideas import program_of
+from smalt.lab.ideas import STEPS, program_of
 from smalt.problems.problem import CallTest
 
 MOST_TURNS = 8
@@ -58,7 +58,7 @@ class Period:
     """Lengths of dialogues, drawn evenly."""
 
 
-SCHOOL = Period(shares=(0.1, 0.1, 0.8), turns=(2, 2, 3))
+SCHOOL = Period(shares=(0.05, 0.05, 0.9), turns=(2, 2, 3))
 HABIT = Period(shares=(0.6, 0.15, 0.25), turns=(2, 3, 4, 6, MOST_TURNS))
 
 
@@ -69,8 +69,9 @@ def reply_of(program: str, remark: str = "") -> str:
 
 def diagnosis(program: tuple[str, ...], intended: tuple[str, ...]) -> str:
     """Which steps of `program` are not as intended, in words."""
-    wrong = [str(step) for step, pair in enumerate(zip(program, intended, strict=True), 1) if pair[0] != pair[1]]
-    return f"Wrong step: {' and '.join(wrong)}." if wrong else ""
+    pairs = zip(STEPS, program, intended, strict=False)
+    wrong = [step for step, written, meant in pairs if written != meant]
+    return f"Wrong: {' and '.join(wrong)}." if wrong else ""
 
 
 def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Literal
 
-from smalt.lab.ideas import AMBIGUOUS, CLEAR, Idea, program_of
+from smalt.lab.ideas import AMBIGUOUS, CLEAR, Idea, program_of, statement_of
 from smalt.problems.problem import CallTest, Limits, Problem
 
 Split = Literal["train", "validation", "test"]
@@ -80,7 +80,7 @@ def generate(split: Split, count: int, seed: int) -> list[LabProblem]:
     while len(found) < count:
         ideas = _draw_ideas(rng)
         if split_of(ideas) == split:
-            statement = f"Write f(x): {', then '.join(rng.choice(idea.wordings) for idea in ideas)}."
+            statement = statement_of([rng.choice(idea.wordings) for idea in ideas])
             for made in _twins(ideas, statement, rng):
                 name = f"lab/{split}/{seed}/{len(found)}"
                 named = replace(made, problem=made.problem.model_copy(update={"id": name}))
@@ -89,9 +89,9 @@ def generate(split: Split, count: int, seed: int) -> list[LabProblem]:
 
 
 def _draw_ideas(rng: random.Random) -> tuple[Idea, ...]:
-    """Two or three different ideas, none, one or two of them open."""
+    """Two or three different ideas, at most one of them open."""
     length = rng.choice((2, 3))
-    open_phrases = rng.choice((0, 0, 1, 1, 2)[: length + 2])
+    open_phrases = rng.choice((0, 1, 1))
     chosen = rng.sample(AMBIGUOUS, open_phrases) + rng.sample(CLEAR, length - open_phrases)
     rng.shuffle(chosen)
     return tuple(chosen)

@@ -7,6 +7,7 @@ one a problem intends is drawn at random and can only be learnt from its tests. 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -88,7 +89,19 @@ CLEAR: tuple[Idea, ...] = (
 IDEAS: tuple[Idea, ...] = AMBIGUOUS + CLEAR
 
 
+STEPS = "abc"
+"""Names of a problem's steps, in its statement as in its programs: a tiny model finds a step by its letter."""
+
+
 def program_of(expressions: tuple[str, ...]) -> str:
     """The program that applies `expressions` one after the other to its argument."""
-    lines = "".join(f"    x = {expression}\n" for expression in expressions)
+    lines = "".join(
+        f"    # {step}\n    x = {expression}\n" for step, expression in zip(STEPS, expressions, strict=False)
+    )
     return f"def f(x):\n{lines}    return x\n"
+
+
+def statement_of(wordings: Sequence[str]) -> str:
+    """The statement that says the steps in words."""
+    steps = ", ".join(f"{step}) {wording}" for step, wording in zip(STEPS, wordings, strict=False))
+    return f"Write f(x): {steps}."

@@ -1,8 +1,8 @@
 """Bring up the lab's base model: a tiny Llama trained from nothing on lab dialogues.
 
 The weights that ship with the package were made by `smalt lab pretrain`; the same seed on the same machine makes
-the same weights again in a few minutes. The loss covers every token: by predicting what programs gave back, the
-model learns to follow execution, the ground on which it can later learn to use feedback.
+the same weights again in a few minutes. The loss covers the replies: most of a user's message is numbers drawn at
+random, whose noise would drown what little there is to learn about feedback.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,8 +33,8 @@ class PretrainSettings(BaseModel):
 
     seed: int = Field(0, description="Seed of corpus, initial weights and order.")
     problems: int = Field(8000, gt=0, description="Training problems the corpus is written about.")
-    steps: int = Field(1400, gt=0, description="Optimiser steps.")
-    school_share: float = Field(0.7, ge=0, le=1, description="Share of the steps with able authors.")
+    steps: int = Field(1500, gt=0, description="Optimiser steps.")
+    school_share: float = Field(0.66, ge=0, le=1, description="Share of the steps with able authors.")
     batch: int = Field(32, gt=0, description="Dialogues a step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate (linear warm-up, cosine decay).")
     hidden: int = Field(160, gt=0, description="Width of the transformer.")
@@ -82,14 +83,25 @@ def new_model(settings: PretrainSettings, tokenizer: Any) -> Any:
     return LlamaForCausalLM(config)
 
 
-def dialogue_ids(chat: ChatFormat, messages: list[str]) -> list[int]:
-    """Token ids of a whole dialogue, exactly as the policy will meet them turn by turn."""
+@dataclass(frozen=True)
+class Schoolbook:
+    """A dialogue as token ids, exactly as the policy will meet them turn by turn."""
+
+    ids: tuple[int, ...]
+    labels: tuple[int, ...]
+    """The ids of the replies; `_IGNORED` elsewhere."""
+
+
+def schoolbook(chat: ChatFormat, messages: list[str]) -> Schoolbook:
+    """Token ids of a whole dialogue, ending with a reply, and what of it is to be learnt."""
     tokenizer = chat.tokenizer
     prompt = chat.opening(messages[0])
+    labels: list[int] = []
     for reply, feedback in zip(messages[1::2], [*messages[2::2], None], strict=True):
         reply_ids = [*tokenizer.encode(reply, add_special_tokens=False), tokenizer.eos_token_id]
+        labels += [_IGNORED] * (len(prompt.ids) - len(labels)) + reply_ids
         if feedback is None:
-            return [*prompt.ids, *reply_ids]
+            return Schoolbook((*prompt.ids, *reply_ids), tuple(labels))
         prompt = chat.next_turn(prompt, reply_ids, feedback)
     raise ValueError("a dialogue ends with a reply")
 
@@ -108,20 +120,21 @@ def _batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless `(ids, labels)`, each `[batch, longest]`; dialogues of similar length share a batch."""
     chat = ChatFormat(tokenizer)
-    stream = (dialogue_ids(chat, messages) for messages in dialogues(problems, period, settings.seed))
+    stream = (schoolbook(chat, messages) for messages in dialogues(problems, period, settings.seed))
     order = torch.Generator().manual_seed(settings.seed)
     pool_batches = 16
     while True:
-        pool = sorted(itertools.islice(stream, settings.batch * pool_batches), key=len)
+        pool = sorted(itertools.islice(stream, settings.batch * pool_batches), key=lambda book: len(book.ids))
         for place in torch.randperm(pool_batches, generator=order).tolist():
             yield _padded(pool[place * settings.batch : (place + 1) * settings.batch])
 
 
-def _padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
-    ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
+def _padded(books: list[Schoolbook]) -> tuple[Tensor, Tensor]:
+    ids = torch.zeros(len(books), max(len(book.ids) for book in books), dtype=torch.long)
     labels = torch.full_like(ids, _IGNORED)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = labels[place, : len(row)] = torch.tensor(row)
+    for place, book in enumerate(books):
+        ids[place, : len(book.ids)] = torch.tensor(book.ids)
+        labels[place, : len(book.labels)] = torch.tensor(book.labels)
     return ids, labels
 
 
