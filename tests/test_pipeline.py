@@ -12,8 +12,9 @@ import pytest
 import yaml
 from rich.console import Console
 
+from smalt.assembly import claim_folder, make_chat
 from smalt.files import read_json
-from smalt.pipeline import Run, claim_folder, evaluate_model, make_chat
+from smalt.pipeline import Run, evaluate_model
 from smalt.policy.loading import ModelSettings, load_policy
 from smalt.problems.native import write_native
 from smalt.problems.problem import CallTest

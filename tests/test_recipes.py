@@ -157,7 +157,7 @@ def test_set_makes_a_section_that_the_recipe_lacks():
     [
         ("training.sampling.top_p=0.95", "training.sampling"),
         ("training.sampling.temperature=0", "training.sampling"),
-        ("contexts.max_attempts=4", "contexts.max_attempts is 4 but collection.turns is only 3"),
+        ("contexts.max_attempts=4", "contexts.max_attempts is 4 but collection.turns is only 2"),
         ("training.validate_every=5", "problems.validation is missing"),
         ("training.optimiser.learning_rte=1", "training.optimiser.learning_rte: unknown field"),
         ("trainig.epochs=1", "trainig: unknown field"),

