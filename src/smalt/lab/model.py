@@ -16,7 +16,7 @@ def shipped_model_folder() -> Path:
 
 
 def save_lab_model(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Write a lab model; weights are rounded to bfloat16, which halves them and changes no figure."""
+    """Write a lab model; weights are rounded to bfloat16, which halves them. Figures are of the rounded weights."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
