@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import torch
 
 
+_ALIGNMENT = 64
+"""Bytes; what torch's CPU allocator gives, and a cache line."""
+
+
 class ModelSettings(BaseModel):
     """Which model is trained or evaluated, and how it is held in memory."""
 
@@ -68,7 +72,19 @@ def load_policy(settings: ModelSettings) -> Policy:
     except (OSError, ValueError, SafetensorError) as error:
         raise ModelLoadError(f"cannot load a causal language model from {path!r}: {error}") from error
     model.to(device).eval()
+    _align(model)
     return Policy(model, tokenizer, device, int(getattr(model.config, "max_position_embeddings", 1 << 30)))
+
+
+def _align(model: Any) -> None:
+    """Move weights that lie in a mapped file at odd addresses into memory of torch's own.
+
+    Vectorised CPU kernels add in an order that depends on the address, so that equal weights, one set read from a
+    file and one copied, would train to different ones: a resumed run could not be bit-identical.
+    """
+    for weight in model.parameters():
+        if weight.device.type == "cpu" and weight.data_ptr() % _ALIGNMENT:
+            weight.data = weight.data.clone()
 
 
 def load_tokenizer(path: str) -> Any:
