@@ -110,5 +110,5 @@ def test_deep_recursion(run: Run) -> None:
 def test_bottomless_recursion_is_the_programs_failure(run: Run) -> None:
     program = "import sys, functools\nsys.setrecursionlimit(10**9)\n@functools.lru_cache(None)\n"
     program += "def f(n): return f(n + 1)\nf(0)"
-    (execution,) = run(program, cpu_seconds=4)
+    (execution,) = run(program, cpu_seconds=4, wall_seconds=60)
     assert execution.outcome in (Outcome.RUNTIME_ERROR, Outcome.MEMORY_LIMIT)

@@ -118,3 +118,10 @@ def test_stopping_at_the_first_failure(run: Run) -> None:
     assert len(run(program, "1", "2", "1", stop=True)) == 2
     assert len(run(program, "1", "3", "1", stop=True)) == 2
     assert len(run(program, "1", "1", "1", stop=True)) == 3
+    worn = "if input() == '2': x = bytearray(10**10)"
+    assert [execution.outcome for execution in run(worn, "1", "2", "1", stop=True)] == [
+        Outcome.OK,
+        Outcome.MEMORY_LIMIT,
+    ]
+    flood = "print('x' * 10**5 if input() == '2' else 1)"
+    assert len(run(flood, "1", "2", "1", stop=True, output_bytes=1000)) == 2

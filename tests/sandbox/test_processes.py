@@ -6,17 +6,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from smalt.problems.problem import Limits
+from smalt.sandbox import forkserver
 from smalt.sandbox.execution import CallInput, Job, Outcome, StdinInput
 from smalt.sandbox.forkserver import ForkServerSandbox
+from smalt.sandbox.isolation import IsolationSettings, Layer, Level
 from smalt.sandbox.worker.processes import children
-from tests.sandbox.conftest import Run
+from tests.sandbox.conftest import Run, descendants, guardians, is_alive, runner, wait_until
 
 FORKS = """
 import os, signal, time
@@ -32,27 +33,21 @@ print(os.getpid(), flush=True)
 """
 
 
-def server_pids(sandbox: ForkServerSandbox) -> list[int]:
-    return [server.pid for worker in sandbox._workers for server in worker.servers if server.pid]
+@pytest.mark.parametrize("namespaces", [True, False])
+@pytest.mark.parametrize("end", ["", "while True: pass", "os._exit(0)"])
+def test_descendants_are_killed_where_programs_can_start_them(end: str, namespaces: bool) -> None:
+    without = {Layer.SECCOMP, Layer.LANDLOCK} | (set() if namespaces else {Layer.NAMESPACES})
+    with ForkServerSandbox(1, Level.NONE, IsolationSettings(frozenset(without))) as sandbox:
+        (execution,) = runner(sandbox)(FORKS + end, cpu_seconds=0.3, wall_seconds=1)
+        assert execution.stdout
+        (guardian,) = guardians(sandbox)
+        assert len(descendants(guardian)) == 1
 
 
-def is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-@pytest.mark.parametrize("end", ["", "while True: pass", "time.sleep(60)", "os._exit(0)", "os.abort()"])
-def test_descendants_are_killed(sandbox: ForkServerSandbox, run: Run, end: str) -> None:
-    (execution,) = run(FORKS + end, cpu_seconds=0.3, wall_seconds=1)
-    assert execution.stdout
-    assert [children(pid) for pid in server_pids(sandbox)] == [[]] * len(server_pids(sandbox))
-    wait_until(lambda: not is_alive(int(execution.stdout)))
+def test_no_process_can_be_started(run: Run) -> None:
+    for way in ("os.fork()", "os.posix_spawn('/bin/true', ['true'], {})", "os.execv('/bin/true', ['true'])"):
+        program = f"import os\ntry: {way}\nexcept OSError: print('refused')"
+        assert run(program)[0].stdout == "refused\n"
 
 
 def test_threads_left_behind_do_not_disturb_the_next_input(run: Run) -> None:
@@ -87,19 +82,42 @@ def test_sets_have_the_same_order_every_time(run: Run) -> None:
 def test_a_dead_server_is_replaced() -> None:
     with ForkServerSandbox(1) as sandbox:
         job = Job("print(1)", (StdinInput(""),), Limits())
-        sandbox.run(job)
-        (pid,) = server_pids(sandbox)
-        os.kill(pid, signal.SIGKILL)
-        assert sandbox.run(job)[0].outcome is Outcome.OK
-        assert server_pids(sandbox) != [pid]
+        for victim in (0, 1):
+            sandbox.run(job)
+            (guardian,) = guardians(sandbox)
+            os.kill([guardian, *children(guardian)][victim], signal.SIGKILL)
+            assert sandbox.run(job)[0].outcome is Outcome.OK
+            assert guardians(sandbox) != [guardian]
 
 
-def test_a_program_that_kills_its_server_is_an_infra_error() -> None:
+def test_a_server_that_dies_in_mid_job_takes_no_result_with_it() -> None:
+    program = "import time\ndef f(n):\n    time.sleep(0.6 if n == 2 else 0)\n    return n"
+    with ForkServerSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
+        job = Job(program, tuple(CallInput("f", (n,)) for n in range(4)), Limits())
+        running = pool.submit(sandbox.run, job)
+        (guardian,) = guardians(sandbox)
+        wait_until(lambda: len(descendants(guardian)) == 2)
+        time.sleep(0.3)
+        os.kill(descendants(guardian)[0], signal.SIGKILL)
+        assert [execution.value for execution in running.result()] == [0, 1, 2, 3]
+
+
+def test_servers_are_replaced_after_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forkserver, "RUNS_PER_SERVER", 3)
     with ForkServerSandbox(1) as sandbox:
-        program = "import os, signal\ndef f(n):\n    if n == 1: os.kill(os.getppid(), signal.SIGKILL)\n    return n"
-        executions = sandbox.run(Job(program, tuple(CallInput("f", (n,)) for n in range(3)), Limits()))
-        assert [execution.outcome for execution in executions] == [Outcome.INFRA_ERROR] * 3
-        assert sandbox.run(Job("print(1)", (StdinInput(""),), Limits()))[0].stdout == "1\n"
+        run = runner(sandbox)
+        first = guardians(sandbox)
+        assert run("print(1)", "", "")[1].stdout == "1\n" and guardians(sandbox) == first
+        assert run("print(1)")[0].stdout == "1\n" and guardians(sandbox) == []
+        assert run("print(1)")[0].stdout == "1\n" and guardians(sandbox) != first
+
+
+def test_a_program_cannot_kill_its_server(sandbox: ForkServerSandbox, run: Run) -> None:
+    before = guardians(sandbox)
+    program = "import os, signal\nfor pid in (os.getppid(), 1, -1, 0, -os.getpid(), os.getpid() - 1):\n"
+    program += "    try: os.kill(pid, signal.SIGKILL)\n    except PermissionError: print('refused')"
+    assert run(program)[0].stdout == "refused\n" * 6
+    assert guardians(sandbox) == before
 
 
 def test_a_forged_report_does_no_harm(run: Run) -> None:
@@ -128,9 +146,9 @@ def test_servers_survive_the_thread_that_started_them() -> None:
     with made[0] as sandbox:
         job = Job("print(1)", (StdinInput(""),), Limits())
         sandbox.run(job)
-        pids = server_pids(sandbox)
+        pids = guardians(sandbox)
         sandbox.run(job)
-        assert server_pids(sandbox) == pids
+        assert guardians(sandbox) == pids
 
 
 def test_close_leaves_no_process_descriptor_or_folder() -> None:
@@ -138,32 +156,40 @@ def test_close_leaves_no_process_descriptor_or_folder() -> None:
     sandbox = ForkServerSandbox(2)
     for program in ("print(1)", "import numpy", "while True: pass"):
         sandbox.run(Job(program, (StdinInput(""),), Limits(cpu_seconds=0.2)))
-    pids = server_pids(sandbox)
+    pids = guardians(sandbox)
+    pids += [child for pid in pids for child in descendants(pid)]
     folders = [server._scratch_root for worker in sandbox._workers for server in worker.servers if server.pid]
-    assert len(pids) == 3
+    assert len(pids) == 6
     sandbox.close()
     sandbox.close()
     assert not any(map(is_alive, pids))
     assert not any(Path(folder).exists() for folder in folders)
+    assert not control_groups()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     with pytest.raises(RuntimeError):
         sandbox.run(Job("", (StdinInput(""),), Limits()))
 
 
-def test_servers_and_programs_end_with_a_killed_caller(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-    caller = f"""
+def control_groups() -> list[Path]:
+    """Control groups whose guardian is gone."""
+    found = [path for path in Path("/sys/fs/cgroup").rglob("smalt-*") if path.name[6:].isdigit()]
+    return [path for path in found if not is_alive(int(path.name[6:]))]
+
+
+def test_servers_and_programs_end_with_a_killed_caller() -> None:
+    caller = """
 from smalt.problems.problem import Limits
 from smalt.sandbox.execution import Job, StdinInput
 from smalt.sandbox.forkserver import ForkServerSandbox
 sandbox = ForkServerSandbox(1)
-program = "import os, time\\nfacts = f'{{os.getpid()}} {{os.getppid()}} {{os.getcwd()}} '\\n"
-program += "open({str(note)!r}, 'w').write(facts)\\ntime.sleep(60)"
-sandbox.run(Job(program, (StdinInput(""),), Limits(wall_seconds=60)))
+print(sandbox._workers[0].servers[0]._scratch_root, flush=True)
+sandbox.run(Job("import time\\ntime.sleep(60)", (StdinInput(""),), Limits(wall_seconds=60)))
 """
-    with subprocess.Popen([sys.executable, "-c", caller]) as process:
-        wait_until(lambda: note.exists() and note.read_text().endswith(" "), 20)
+    with subprocess.Popen([sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        wait_until(lambda: len(descendants(process.pid)) == 3, 20)
+        pids = descendants(process.pid)
         process.kill()
-    words = note.read_text().split()
-    wait_until(lambda: not any(is_alive(int(word)) for word in words[:2]))
-    wait_until(lambda: not Path(words[2]).parent.exists())
+    wait_until(lambda: not any(map(is_alive, pids)))
+    wait_until(lambda: not folder.exists() and not control_groups())

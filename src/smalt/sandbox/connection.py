@@ -1,4 +1,4 @@
-"""The caller's end of one fork server: start it, ask it to run a child, stop it."""
+"""The caller's end of one worker: start it, have it work on a job, stop it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from smalt.sandbox.isolation import Isolation, IsolationSettings
 from smalt.sandbox.worker import start
-from smalt.sandbox.worker.frames import ProtocolError, receive_frame, send_frame
-from smalt.sandbox.worker.requests import MAX_REPORT_BYTES, ChildEnd, ChildRequest
+from smalt.sandbox.worker.guardian import group_name
+from smalt.sandbox.worker.layers.cgroups import remove_named
+from smalt.sandbox.worker.requests import DONE, Request
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 # On top of a request's own wall limits, for a loaded machine.
-_GRACE_SECONDS = 30.0
-_MAX_ANSWER_BYTES = MAX_REPORT_BYTES + (1 << 20)
+_GRACE_SECONDS = 60.0
+_MAX_ANSWER_BYTES = 1 << 16
 
 # Nothing of the caller's environment: secrets stay out, and threads of numeric libraries with them.
 _ENVIRONMENT = {
@@ -41,15 +42,6 @@ class ServerDiedError(Exception):
     """The server ended, hung or broke the protocol; it has been killed."""
 
 
-@dataclass(frozen=True)
-class ChildAnswer:
-    """What is left of one child."""
-
-    end: ChildEnd
-    report: bytes
-    unfinished_output: bytes
-
-
 def module_paths() -> list[str]:
     """Return the folders of installed packages, which programs may import."""
     names = ("site-packages", "dist-packages")
@@ -57,46 +49,43 @@ def module_paths() -> list[str]:
 
 
 class ServerConnection:
-    """One fork server, started on first use. Not thread safe: one request at a time."""
+    """One server with its guardian, started on first use. Not thread safe: one request at a time."""
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
-        """Remember the modules to import before the first fork; starts nothing."""
+    def __init__(self, settings: IsolationSettings | None = None, preload: Sequence[str] = ()) -> None:
+        """Remember the layers and the modules to import before the first fork; starts nothing."""
+        self._settings = settings or IsolationSettings()
         self._preload = tuple(preload)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._isolation: Isolation | None = None
         self._scratch_root = ""
+        self.runs = 0
+        """Inputs asked for since the start."""
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server; None when there is none."""
+        """Process id of the running guardian; None when there is none."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
         """Start the server without waiting until it is ready; does nothing when it runs."""
         if self._process is not None:
             return
-        ours, theirs = socket.socketpair()
         self._scratch_root = tempfile.mkdtemp(prefix="smalt-sandbox-")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         options = {
             "connection": theirs.fileno(),
             "scratch_root": self._scratch_root,
             "caller": os.getpid(),
             "module_paths": module_paths(),
             "preload": self._preload,
+            "without": sorted(self._settings.without),
         }
+        # -P, -S, -s and an environment of our own isolate as -I does, which would ignore PYTHONHASHSEED.
+        flags = ["-S", "-s", "-P", "-X", "int_max_str_digits=0"]
         with theirs:
-            # -P, -S, -s and an environment of our own isolate as -I does, which would ignore PYTHONHASHSEED.
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-S",
-                    "-s",
-                    "-P",
-                    "-X",
-                    "int_max_str_digits=0",
-                    start.__file__,
-                    json.dumps(options),
-                ],
+                [sys.executable, *flags, start.__file__, json.dumps(options)],
                 pass_fds=[theirs.fileno()],
                 env=_ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
@@ -105,37 +94,46 @@ class ServerConnection:
                 start_new_session=True,
             )
         self._socket = ours
-        self._is_ready = False
+        self._isolation = None
+        self.runs = 0
 
-    def ask(self, request: ChildRequest, payload: bytes) -> ChildAnswer:
-        """Run one child; raises ServerDiedError."""
+    def isolation(self) -> Isolation:
+        """Wait until the server is ready; returns its layers. Raises ServerDiedError."""
         self.start()
+        if self._isolation is None:
+            self._isolation = Isolation.from_report(json.loads(self._receive(_START_SECONDS)))
+        return self._isolation
+
+    def ask(self, request: Request, inputs: int, results: int) -> None:
+        """Have the records of the request's inputs written to `results`. Raises ServerDiedError."""
+        self.isolation()
         assert self._socket is not None
-        seconds = (request.wall_seconds + 1) * (request.count - request.first) + _GRACE_SECONDS
+        remaining = request.count - request.first
+        self.runs += remaining
         try:
-            if not self._is_ready:
-                self._socket.settimeout(_START_SECONDS)
-                self._receive()
-                self._is_ready = True
+            socket.send_fds(self._socket, [request.to_bytes()], [inputs, results])
+        except OSError as error:
+            self.kill()
+            raise ServerDiedError(str(error)) from error
+        if self._receive((request.wall_seconds + 1) * remaining + _GRACE_SECONDS) != DONE:
+            self.kill()
+            raise ServerDiedError("the server answered something else")
+
+    def _receive(self, seconds: float) -> bytes:
+        assert self._socket is not None
+        try:
             self._socket.settimeout(seconds)
-            send_frame(self._socket, request.to_bytes())
-            send_frame(self._socket, payload)
-            end, report, unfinished = self._receive(), self._receive(), self._receive()
-            return ChildAnswer(ChildEnd.from_bytes(end), report, unfinished)
-        except (OSError, ProtocolError) as error:
+            message = self._socket.recv(_MAX_ANSWER_BYTES)
+            if not message:
+                raise ConnectionError("the server closed the connection")
+            return message
+        except OSError as error:
             self.kill()
             raise ServerDiedError(str(error)) from error
         except BaseException:
             # An interrupt leaves an answer on its way; the connection cannot be used again.
             self.kill()
             raise
-
-    def _receive(self) -> bytes:
-        assert self._socket is not None
-        message = receive_frame(self._socket, _MAX_ANSWER_BYTES)
-        if message is None:
-            raise ProtocolError("the server closed the connection")
-        return message
 
     def stop(self) -> None:
         """Let the server end by itself; kills it when it does not."""
@@ -147,7 +145,7 @@ class ServerConnection:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the server and forget it; the next request starts another."""
+        """Kill the guardian, and with it the server, and forget both; the next request starts others."""
         if self._process is None:
             return
         self._process.kill()
@@ -155,4 +153,5 @@ class ServerConnection:
         if self._socket is not None:
             self._socket.close()
         shutil.rmtree(self._scratch_root, ignore_errors=True)
+        remove_named(group_name(self._process.pid))
         self._process = self._socket = None

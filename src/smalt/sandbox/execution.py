@@ -42,9 +42,14 @@ class CallInput:
 
 @dataclass(frozen=True)
 class CodeInput:
-    """Run the program, then `code` in its namespace."""
+    """Run the program, then `code`, which sees the program's names.
+
+    With an `entry_point` the two run in processes of their own where that can be done: `code` reaches the
+    program through calls, so the program cannot decide how the test ends.
+    """
 
     code: str
+    entry_point: str | None = None
 
 
 ProgramInput = StdinInput | CallInput | CodeInput
@@ -59,6 +64,10 @@ class Job:
     limits: Limits
     stop_at_first_failure: bool = False
     """Skip the inputs after the first whose outcome is not OK (their executions are missing)."""
+    is_separate: bool = False
+    """Run every input in a process of its own, so that no run sees anything of another."""
+    cpu_seconds_total: float | None = None
+    """CPU time for all inputs together; those not begun when it is spent end as TIMEOUT."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,10 @@ class Execution:
     """Name of the exception class, e.g. "ZeroDivisionError"."""
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    """Most memory in use so far by the process that ran it, the interpreter's included; 0 when unknown."""
+    is_low_trust: bool = False
+    """Whether the program shared a process with the code that judged it, and so could have forged the end."""
 
 
 class Sandbox(Protocol):

@@ -1,88 +1,50 @@
-"""From a job to what a worker's child reads, and from what the child left to executions.
+"""From the record of a run to its execution.
 
-Everything in a report is taken as written by the program itself: types are checked, values are decoded with
-bounds, and a report that breaks off or makes no sense is the program's failure, not the sandbox's.
+The head of a record is the server's and trusted. The rest is taken as written by the program itself: types
+are checked, values are decoded with bounds, and a report that breaks off or makes no sense is the program's
+failure, not the sandbox's.
 """
 
 from __future__ import annotations
 
 import json
-import marshal
 import os
 import signal
 from dataclasses import replace
 from typing import Any
 
-from smalt.sandbox.connection import ChildAnswer
-from smalt.sandbox.execution import CallInput, CodeInput, Execution, Job, Outcome, ProgramInput, StdinInput
+from smalt.sandbox.execution import CallInput, Execution, Job, Outcome, ProgramInput, StdinInput
 from smalt.sandbox.worker import values
-from smalt.sandbox.worker.frames import split_frames
-from smalt.sandbox.worker.requests import FAILED_CHILD_STATUS, ChildRequest
+from smalt.sandbox.worker.requests import BREACH_STATUS, ENDED, Kind, Record, State
 
-_MIB = 1 << 20
-_TIMER_SIGNALS = (signal.SIGPROF, signal.SIGXCPU)
 _REPORTED_OUTCOMES = frozenset(Outcome) - {Outcome.INFRA_ERROR, Outcome.TIMEOUT}
 _MAX_ERROR_CHARACTERS = 10_000
+# Of lists and objects, and of such signs in texts: parsing millions of empty lists takes seconds and gigabytes.
+_MAX_OPENINGS = 1_000_000
 
 
-def encode_job(job: Job) -> bytes:
-    """Return program and inputs as the child reads them.
-
-    In this direction the data is trusted, and marshal keeps all plain types. Raises ValueEncodingError for
-    call arguments of other types.
-    """
-    try:
-        inputs = [_encode_input(item) for item in job.inputs]
-        return marshal.dumps({"program": job.program, "inputs": inputs})
-    except ValueError as error:
-        raise values.ValueEncodingError(f"call arguments must be plain data: {error}") from None
-
-
-def _encode_input(item: ProgramInput) -> dict[str, Any]:
-    match item:
-        case StdinInput(stdin):
-            return {"kind": "stdin", "stdin": stdin}
-        case CallInput(entry_point, args):
-            # Each input's arguments by themselves: in one piece, equal objects would become one shared object.
-            return {"kind": "call", "entry_point": entry_point, "args": marshal.dumps(args)}
-        case CodeInput(code):
-            return {"kind": "code", "code": code}
-
-
-def child_request(job: Job, first: int) -> ChildRequest:
-    """Return the request for a child that starts at input `first`."""
-    return ChildRequest(
-        first=first,
-        count=len(job.inputs),
-        stop_at_first_failure=job.stop_at_first_failure,
-        cpu_seconds=job.limits.cpu_seconds,
-        wall_seconds=job.limits.wall_seconds,
-        memory_bytes=job.limits.memory_mb * _MIB,
-        output_bytes=job.limits.output_bytes,
+def execution_of(record: Record, job: Job, item: ProgramInput) -> Execution:
+    """Return the execution of a run of `item` that was begun."""
+    head = record.head
+    base = Execution(
+        Outcome.OK,
+        is_low_trust=head.kind == Kind.CODE,
+        stdout=record.stdout[: job.limits.output_bytes].decode("utf-8", "replace"),
+        cpu_seconds=head.cpu_seconds,
+        wall_seconds=head.wall_seconds,
+        peak_memory_bytes=head.peak_bytes,
     )
-
-
-def executions_of(answer: ChildAnswer, job: Job, first: int) -> list[Execution]:
-    """Return the executions of the inputs that the child began, at least one.
-
-    The last one may be of an input that the child did not survive. One INFRA_ERROR when no child came to run
-    any of the program.
-    """
-    if _never_ran(answer):
-        return [infra_error("the worker could not start the program")]
-    executions: list[Execution] = []
-    for number, data in enumerate(split_frames(answer.report)):
-        event = _read_event(data)
-        if event.get("event") == "begin" and number == 0:
-            continue
-        if event.get("event") == "end" and executions:
-            return executions
-        if len(executions) < len(job.inputs) - first:
-            executions.append(_read_execution(event, job.limits.output_bytes))
-    index = first + len(executions)
-    if index < len(job.inputs):
-        executions.append(_unfinished(answer, job.inputs[index], job.limits.output_bytes))
-    return executions
+    if head.stdout_bytes > job.limits.output_bytes or head.state == State.FLOODED:
+        return replace(base, outcome=Outcome.OUTPUT_LIMIT, error="too much output")
+    if head.state == State.OVER_TIME:
+        return replace(base, outcome=Outcome.TIMEOUT, error="time limit exceeded")
+    if head.state == State.BROKE_OFF:
+        return _broke_off(base)
+    if head.state == State.PASSED and not isinstance(item, CallInput):
+        return base
+    if head.state in (State.REPORTED, State.PASSED):
+        return _split(base, record, item) if head.kind == Kind.SPLIT_CODE else _reported(base, record.report)
+    return _ended(base, head.wait_status, item)
 
 
 def infra_error(reason: str) -> Execution:
@@ -90,69 +52,74 @@ def infra_error(reason: str) -> Execution:
     return Execution(Outcome.INFRA_ERROR, error=reason)
 
 
-def _never_ran(answer: ChildAnswer) -> bool:
-    status = answer.end.wait_status
-    is_failed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == FAILED_CHILD_STATUS
-    return status == -1 or (is_failed and not answer.report)
+def out_of_time() -> Execution:
+    """Return the execution of an input that was not begun because the job's time was spent."""
+    return Execution(Outcome.TIMEOUT, error="the time for all tests together was spent before this one")
 
 
-def _read_event(data: bytes) -> dict[str, Any]:
+def _split(base: Execution, record: Record, item: ProgramInput) -> Execution:
+    """Return the execution of test code that ran apart from the program, whose report can be trusted."""
     try:
-        event = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return event if isinstance(event, dict) else {}
+        said = json.loads(record.report)
+        is_ended, is_low_trust = said["outcome"] == ENDED, bool(said["is_low_trust"])
+    except (KeyError, TypeError, ValueError):
+        return _failed(base, "the test's process left no report", "BrokenReport")
+    if is_ended:
+        return _ended(base, record.head.wait_status, item)
+    return replace(_reported(base, record.report), is_low_trust=is_low_trust)
 
 
-def _read_execution(event: dict[str, Any], output_bytes: int) -> Execution:
+def _reported(base: Execution, report: bytes) -> Execution:
+    if report.count(b"[") + report.count(b"{") > _MAX_OPENINGS:
+        return replace(base, outcome=Outcome.OUTPUT_LIMIT, error="the returned value has too many parts")
     try:
-        outcome = Outcome(event["outcome"])
+        said = json.loads(report)
+        outcome = Outcome(said["outcome"])
         if outcome not in _REPORTED_OUTCOMES:
             raise ValueError(outcome)
-        return Execution(
+        return replace(
+            base,
             outcome=outcome,
-            stdout=_text(event.get("stdout", ""), output_bytes),
-            value=values.decode(event.get("value")),
-            error=_text(event.get("error", ""), _MAX_ERROR_CHARACTERS),
-            error_type=_text(event.get("error_type", ""), 200),
-            cpu_seconds=float(event["cpu"]),
-            wall_seconds=float(event["wall"]),
+            value=values.decode(said.get("value")),
+            error=_text(said.get("error", ""), _MAX_ERROR_CHARACTERS),
+            error_type=_text(said.get("error_type", ""), 200),
         )
-    except (KeyError, TypeError, ValueError, values.ValueEncodingError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError, values.ValueEncodingError) as error:
         reason = f"the result of this run could not be read: {error}"
-        return Execution(Outcome.RUNTIME_ERROR, error=reason[:_MAX_ERROR_CHARACTERS], error_type="BrokenReport")
+        return _failed(base, reason[:_MAX_ERROR_CHARACTERS], "BrokenReport")
 
 
-def _text(value: object, max_length: int) -> str:
+def _text(value: Any, max_length: int) -> str:
     if not isinstance(value, str):
         raise TypeError("a text is missing")
     return value[:max_length]
 
 
-def _unfinished(answer: ChildAnswer, item: ProgramInput, output_bytes: int) -> Execution:
-    """Return the execution of the input during which the child ended."""
-    end = answer.end
-    base = Execution(
-        Outcome.RUNTIME_ERROR,
-        stdout=answer.unfinished_output[:output_bytes].decode("utf-8", "replace"),
-        cpu_seconds=end.cpu_seconds,
-        wall_seconds=end.wall_seconds,
-    )
-    if end.stdout_bytes > output_bytes:
-        return replace(base, outcome=Outcome.OUTPUT_LIMIT, error="too much output")
-    if os.WIFSIGNALED(end.wait_status):
-        return _killed(base, end.is_over_time, os.WTERMSIG(end.wait_status))
-    code = os.WEXITSTATUS(end.wait_status)
+def _failed(base: Execution, error: str, error_type: str) -> Execution:
+    return replace(base, outcome=Outcome.RUNTIME_ERROR, error=error, error_type=error_type)
+
+
+def _broke_off(base: Execution) -> Execution:
+    return _failed(base, "the program closed or filled descriptors that are not its own", "BrokenReport")
+
+
+def _ended(base: Execution, status: int, item: ProgramInput) -> Execution:
+    """Return the execution of a run in which the process ended without a report."""
+    if status == BREACH_STATUS:
+        return _broke_off(base)
+    if os.WIFSIGNALED(status):
+        return _killed(base, os.WTERMSIG(status))
+    code = os.WEXITSTATUS(status)
     if code == 0 and isinstance(item, StdinInput):
-        return replace(base, outcome=Outcome.OK)
-    return replace(base, error=f"the process exited with status {code} before its end", error_type="SystemExit")
+        return base
+    return _failed(base, f"the process exited with status {code} before its end", "SystemExit")
 
 
-def _killed(base: Execution, is_over_time: bool, number: int) -> Execution:
-    if is_over_time or number in _TIMER_SIGNALS:
+def _killed(base: Execution, number: int) -> Execution:
+    if number == signal.SIGXCPU:
         return replace(base, outcome=Outcome.TIMEOUT, error="time limit exceeded")
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number == signal.SIGKILL:
-        # Not ours, so the kernel's, which was out of memory; a program that kills itself so gains nothing.
+        # Not for its time, so the kernel's, which was out of memory; a program that kills itself gains nothing.
         return replace(base, outcome=Outcome.MEMORY_LIMIT, error="killed by SIGKILL, most likely for its memory")
-    return replace(base, error=f"the process was killed by {name}", error_type=name)
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return _failed(base, f"the process was killed by {name}", name)

@@ -1,12 +1,12 @@
-"""What the forked child does: run one program on its inputs, each from a fresh namespace, and report.
+"""What the forked child does: run one program on the inputs it is handed, each from a fresh namespace, and report.
 
-Runs share the process, so modules stay imported and their state stays changed between the inputs of a job;
-what commonly accumulates (random state, replaced builtins, streams, recursion limit) is reset. Other state is
-set again by the same statements of the same program. A run that leaves threads behind or used up memory is
-the child's last.
+Runs share the process unless the job says otherwise, so modules stay imported and their state stays changed
+between the inputs; what commonly accumulates (random state, replaced builtins, streams, recursion limit) is
+reset. Other state is set again by the same statements of the same program. A run that leaves threads behind
+or used up memory is the child's last.
 
-Time limits end the process rather than raise in it, because programs swallow exceptions: a profiling timer
-with its default action kills at the CPU limit, and the server watches the CPU clock from outside.
+Everything here runs in the program's reach. That is why it reports answers, never verdicts, and why times and
+limits are the server's.
 """
 
 from __future__ import annotations
@@ -16,160 +16,133 @@ import atexit
 import builtins
 import json
 import marshal
-import math
 import os
 import random
 import resource
-import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from smalt.sandbox.worker import requests, streams, tracebacks, values
-from smalt.sandbox.worker.frames import frame
+from smalt.sandbox.worker import limits, streams, tracebacks, values
+from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Kind, Request
+from smalt.sandbox.worker.supervision import FAILED, PASSED, READY, WORN
 
 RECURSION_LIMIT = 50_000
 """As LiveCodeBench sets it; the server's stack has room for it (`start`)."""
-_OPEN_FILES = 128
-# Room above the memory limit for reporting that it was reached.
-_REPORT_MEMORY = 64 << 20
-_to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 _ORIGINALS: dict[str, Any] = {}
+
+Compiled = CodeType | BaseException
+"""A program's code, or what compiling it raised."""
 
 
 class ChildRun:
     """One child's work on a job."""
 
-    def __init__(self, request: requests.ChildRequest, files: streams.ChildFiles, ready: streams.Streams) -> None:
-        """Take the `ready` streams for the first run; making them before the fork was cheaper."""
+    def __init__(self, request: Request, files: streams.ChildFiles, channel: int, ready: streams.Streams) -> None:
+        """`channel` is a descriptor; the `ready` streams are for the first run, made before the fork."""
         self._request = request
-        self._files = files
+        self.files = files
+        self._channel = channel
         self._streams: streams.Streams | None = ready
         self._is_first_run = True
+        self._has_room_to_report = True
 
-    def run(self, payload: bytes) -> NoReturn:
-        """Run the inputs from `first` on and end the process."""
-        job = marshal.loads(payload)
-        self._set_limits()
-        # From here on whatever happens is the program's doing; before it, the sandbox's.
-        self._report({"event": "begin"})
-        self._start_timer()
-        code = _compiled(job["program"], tracebacks.PROGRAM_FILE)
-        for item in job["inputs"][self._request.first :]:
-            result = self._run_input(code, job["program"], item)
-            self._report(result)
-            if self._is_last(result):
-                break
-        self._report({"event": "end"})
+    def run(self, program: bytes, compiled: Compiled | None) -> NoReturn:
+        """Run input after input until the server has no more, then end the process."""
+        text = program.decode("utf-8", "surrogatepass")
+        os.write(self._channel, READY)
+        while kind := os.read(self._channel, 1):
+            if compiled is None:
+                # Only now: compiling takes the time of the first run.
+                compiled = compile_program(text)
+            result = self.run_input(compiled, text, Kind(kind[0]))
+            message = self.message(result)
+            if message != PASSED or len(result) > 1:
+                self.report(result)
+            # With the most memory used so far, in KiB.
+            os.write(self._channel, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
         os._exit(0)
 
-    def _is_last(self, result: dict[str, Any]) -> bool:
-        return (
-            (self._request.stop_at_first_failure and result["outcome"] != "ok")
-            or result["outcome"] == "memory_limit"
-            or _thread._count() > 0
-            or os.fstat(self._files.report).st_size > requests.CHILD_REPORT_BYTES
-        )
+    def message(self, result: dict[str, Any]) -> bytes:
+        """What to tell the server of a result."""
+        if result["outcome"] == "memory_limit" or _thread._count() > 0:
+            return WORN
+        return PASSED if result["outcome"] == "ok" else FAILED
 
-    def _run_input(self, code: CodeType | BaseException, program: str, item: dict[str, Any]) -> dict[str, Any]:
-        cpu, thread_cpu, wall = time.process_time(), time.thread_time(), time.perf_counter()
-        self._begin(item.get("stdin", ""))
-        result = self._run_code(code, program, item)
-        result["event"] = "run"
-        # With a timer armed the kernel brings the process clock up to date at its ticks only.
-        result["cpu"] = max(time.process_time() - cpu, time.thread_time() - thread_cpu)
-        result["wall"] = time.perf_counter() - wall
-        return result
-
-    def _run_code(self, code: CodeType | BaseException, program: str, item: dict[str, Any]) -> dict[str, Any]:
-        assert self._streams is not None
+    def run_input(self, code: Compiled, program: str, kind: Kind) -> dict[str, Any]:
+        """Run the program on the input at hand; returns its result."""
+        self.begin()
+        payload = b"" if kind == Kind.STDIN else streams.take_input(self.files)
         if isinstance(code, BaseException):
             tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
-            return _failure("compile_error", code)
-        module = _fresh_module("__main__" if item["kind"] == "stdin" else "solution")
+            return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
+        module = fresh_module("__main__" if kind == Kind.STDIN else "solution")
         try:
-            value = _RUNNERS[item["kind"]](code, module.__dict__, item)
+            value = _RUNNERS[kind](code, module.__dict__, payload)
             result = {"outcome": "ok", **value}
         except BaseException as error:
-            result = self._failed(error, program, item)
-        result = self._finish(result, module)
-        self._streams = None
-        return result
+            result = self._failed(error, program, kind, payload)
+        return self._finish(result, module)
 
-    def _failed(self, error: BaseException, program: str, item: dict[str, Any]) -> dict[str, Any]:
-        if isinstance(error, SystemExit) and item["kind"] == "stdin" and not error.code:
+    def _failed(self, error: BaseException, program: str, kind: Kind, payload: bytes) -> dict[str, Any]:
+        if isinstance(error, SystemExit) and kind == Kind.STDIN and not error.code:
             return {"outcome": "ok"}
-        _raise_soft_limit(resource.RLIMIT_AS)
+        self._has_room_to_report = True
+        limits.raise_soft(resource.RLIMIT_AS)
         tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
-        if item["kind"] == "code":
-            tracebacks.remember_source(tracebacks.TEST_FILE, item["code"])
-        return _failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
+        if kind == Kind.CODE:
+            tracebacks.remember_source(tracebacks.TEST_FILE, marshal.loads(payload)[0])
+        return failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
 
     def _finish(self, result: dict[str, Any], module: ModuleType) -> dict[str, Any]:
-        """Do what the interpreter does at its end, then add the output to `result`."""
-        assert self._streams is not None
-        _join_threads()
-        atexit._run_exitfuncs()
-        failure = streams.flush(self._streams)
+        """Do what the interpreter does at its end."""
+        finish_program()
+        lost_output = self.end_streams()
         # Files the program left open are flushed when its names go.
         module.__dict__.clear()
-        stdout, is_too_long = streams.take_output(self._files, self._request.output_bytes)
-        if is_too_long:
-            result = {"outcome": "output_limit", "error": "too much output"}
-        elif failure is not None and result["outcome"] == "ok":
-            result = _failure("runtime_error", failure)
-        result["stdout"] = stdout
+        if lost_output is not None and result["outcome"] == "ok":
+            return failure("runtime_error", lost_output)
         return result
 
-    def _begin(self, stdin: str) -> None:
+    def end_streams(self) -> BaseException | None:
+        """Flush the streams of this run; returns what went wrong."""
+        assert self._streams is not None
+        lost_output = streams.flush(self._streams)
+        self._streams = None
+        return lost_output
+
+    def begin(self) -> None:
         """Set limits, streams and state for one run."""
         if not self._is_first_run:
-            _reset_state()
-            _lower_soft_limit(resource.RLIMIT_AS, self._request.memory_bytes)
-        self._is_first_run = False
-        streams.connect(self._files, stdin)
+            reset_state()
+        if self._has_room_to_report:
+            limits.lower_soft(resource.RLIMIT_AS, self._request.memory_bytes)
+            limits.lower_soft(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
+        self._is_first_run = self._has_room_to_report = False
+        streams.connect(self.files)
         if self._streams is None:
             self._streams = streams.make_streams()
         streams.install(self._streams)
-        _lower_soft_limit(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
-        self._start_timer()
 
-    def _start_timer(self) -> None:
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, self._request.cpu_seconds)
-
-    def _report(self, event: dict[str, Any]) -> None:
-        # Encoding runs under the time limit of its run: it is the program's value.
-        data = _to_json(event).encode()
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        _raise_soft_limit(resource.RLIMIT_FSIZE)
-        streams.write_all(self._files.report, frame(data))
-
-    def _set_limits(self) -> None:
-        request = self._request
-        total_cpu = math.ceil(request.cpu_seconds * (request.count - request.first)) + 2
-        memory = request.memory_bytes
-        for limit, soft, hard in (
-            (resource.RLIMIT_CPU, total_cpu, total_cpu + 1),
-            (resource.RLIMIT_AS, memory, memory + _REPORT_MEMORY),
-            (resource.RLIMIT_FSIZE, requests.MAX_REPORT_BYTES, requests.MAX_REPORT_BYTES),
-            (resource.RLIMIT_CORE, 0, 0),
-            (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
-        ):
-            resource.setrlimit(limit, (soft, hard))
+    def report(self, result: dict[str, Any]) -> None:
+        """Write the result where the server finds it."""
+        self._has_room_to_report = True
+        limits.raise_soft(resource.RLIMIT_FSIZE)
+        streams.write_all(self.files.report, to_json(result).encode())
 
 
 def prepare_state() -> None:
     """Set in the server what every first run starts from; each child would pay for it again."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     random.seed(0)
+    builtins.open = streams.open_file
     _ORIGINALS.update({name: getattr(builtins, name) for name in ("print", "input", "open")})
 
 
-def _reset_state() -> None:
+def reset_state() -> None:
     """Undo what the run before may have left in the process."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     random.seed(0)
@@ -178,25 +151,16 @@ def _reset_state() -> None:
             setattr(builtins, name, original)
 
 
-def _raise_soft_limit(limit: int) -> None:
-    hard = resource.getrlimit(limit)[1]
-    resource.setrlimit(limit, (hard, hard))
-
-
-def _lower_soft_limit(limit: int, soft: int) -> None:
-    hard = resource.getrlimit(limit)[1]
-    resource.setrlimit(limit, (min(soft, hard), hard))
-
-
-def _compiled(source: str, file_name: str) -> CodeType | BaseException:
+def compile_program(source: str) -> Compiled:
     """Return the code, or the exception that compiling it raised."""
     try:
-        return compile(source, file_name, "exec", dont_inherit=True)
+        # A file may begin with a byte order mark, a string to compile may not.
+        return compile(source.removeprefix("\ufeff"), tracebacks.PROGRAM_FILE, "exec", dont_inherit=True)
     except BaseException as error:
         return error
 
 
-def _fresh_module(name: str) -> ModuleType:
+def fresh_module(name: str) -> ModuleType:
     """Return an empty module, registered because dataclasses and pickle look their module up by name."""
     module = ModuleType(name)
     module.__dict__["__builtins__"] = builtins
@@ -204,7 +168,8 @@ def _fresh_module(name: str) -> ModuleType:
     return module
 
 
-def _failure(outcome: str, error: BaseException) -> dict[str, Any]:
+def failure(outcome: str, error: BaseException) -> dict[str, Any]:
+    """Return the result of a run that ended in `error`."""
     if isinstance(error, SystemExit) and isinstance(error.code, str):
         text = error.code
     else:
@@ -215,35 +180,43 @@ def _failure(outcome: str, error: BaseException) -> dict[str, Any]:
     return {"outcome": outcome, "error": text, "error_type": type(error).__name__}
 
 
-def _run_script(code: CodeType, namespace: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+def finish_program() -> None:
+    """Wait for the program's threads and call its exit functions."""
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+
+
+def _run_script(code: CodeType, namespace: dict[str, Any], payload: bytes) -> dict[str, Any]:
     exec(code, namespace)
     return {}
 
 
-def _run_call(code: CodeType, namespace: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+def _run_call(code: CodeType, namespace: dict[str, Any], payload: bytes) -> dict[str, Any]:
     exec(code, namespace)
-    function = _entry_point(namespace, item["entry_point"])
-    value = function(*marshal.loads(item["args"]))
+    name, args = marshal.loads(payload)
+    value = find_entry_point(namespace, name)(*args)
     encoded = values.encode(value)
-    if len(_to_json(encoded)) > requests.MAX_VALUE_BYTES:
+    if len(to_json(encoded)) > MAX_VALUE_BYTES:
         return {"outcome": "output_limit", "error": "the returned value is too large"}
     return {"value": encoded}
 
 
-def _run_test_code(code: CodeType, namespace: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+def _run_test_code(code: CodeType, namespace: dict[str, Any], payload: bytes) -> dict[str, Any]:
     exec(code, namespace)
-    exec(compile(item["code"], tracebacks.TEST_FILE, "exec", dont_inherit=True), namespace)
+    exec(compile(marshal.loads(payload)[0], tracebacks.TEST_FILE, "exec", dont_inherit=True), namespace)
     return {}
 
 
-_RUNNERS: dict[str, Callable[[CodeType, dict[str, Any], dict[str, Any]], dict[str, Any]]] = {
-    "stdin": _run_script,
-    "call": _run_call,
-    "code": _run_test_code,
+_RUNNERS: dict[Kind, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]] = {
+    Kind.STDIN: _run_script,
+    Kind.CALL: _run_call,
+    Kind.CODE: _run_test_code,
 }
 
 
-def _entry_point(namespace: dict[str, Any], name: str) -> Any:
+def find_entry_point(namespace: dict[str, Any], name: str) -> Any:
     """Return the function `name`, or the method of that name of a class `Solution`."""
     if name in namespace:
         return namespace[name]
@@ -251,9 +224,3 @@ def _entry_point(namespace: dict[str, Any], name: str) -> Any:
     if solution is not None and hasattr(solution, name):
         return getattr(solution(), name)
     raise NameError(f"name '{name}' is not defined")
-
-
-def _join_threads() -> None:
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()

@@ -1,10 +1,9 @@
-"""Length-prefixed messages over a stream socket, and in a file."""
+"""Length-prefixed messages over a stream socket."""
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 
 _LENGTH = struct.Struct("!I")
 
@@ -13,14 +12,9 @@ class ProtocolError(Exception):
     """The other side broke off in the middle of a message or announced one beyond the bound."""
 
 
-def frame(data: bytes) -> bytes:
-    """Return `data` behind its length."""
-    return _LENGTH.pack(len(data)) + data
-
-
 def send_frame(connection: socket.socket, data: bytes) -> None:
     """Send one message; raises OSError when the other side is gone."""
-    connection.sendall(frame(data))
+    connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive_frame(connection: socket.socket, max_bytes: int) -> bytes | None:
@@ -35,18 +29,6 @@ def receive_frame(connection: socket.socket, max_bytes: int) -> bytes | None:
     if len(data) != size:
         raise ProtocolError("the connection closed in the middle of a message")
     return data
-
-
-def split_frames(data: bytes) -> Iterator[bytes]:
-    """Yield the complete messages in `data`; an incomplete last one (its writer was killed) is left out."""
-    position = 0
-    while position + _LENGTH.size <= len(data):
-        (size,) = _LENGTH.unpack_from(data, position)
-        position += _LENGTH.size
-        if position + size > len(data):
-            return
-        yield data[position : position + size]
-        position += size
 
 
 def _receive_exactly(connection: socket.socket, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Linux calls on processes that the standard library lacks: raw fork, prctl, another process's CPU clock."""
+"""Linux calls on processes that the standard library lacks: raw fork, death signals, another process's CPU clock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import signal
 import time
 from pathlib import Path
 
+from smalt.sandbox.worker.layers.kernel import libc, process_control
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# PyDLL keeps the interpreter lock during the call, which a forked child must hold.
-_libc = ctypes.PyDLL(None, use_errno=True)
 _SWEEP_SECONDS = 10.0
 
 
@@ -22,7 +22,7 @@ def fork() -> int:
     The hooks repair locks held by other threads and reseed `random`; the server has one thread and wants
     every child to start from the same state. Raises OSError when no process can be started.
     """
-    pid: int = _libc.fork()
+    pid: int = libc.fork()
     if pid < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -31,14 +31,12 @@ def fork() -> int:
 
 def adopt_orphans() -> None:
     """Make this process the parent of all its descendants whose own parents die."""
-    if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    process_control(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
     """Be killed when the parent ends. The parent must have one thread only: that is what the kernel means."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    process_control(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -47,18 +45,25 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process and its group; it must not have been reaped, so that the id is still its own."""
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
+def has_ended(pid: int) -> bool:
+    """Whether a child has ended; it stays unreaped."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def kill_descendants() -> None:
+def kill_and_reap(pid: int) -> tuple[int, int]:
+    """End a child; returns its wait status and the most memory it had in use, in bytes."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    return status, usage.ru_maxrss << 10
+
+
+def kill_descendants(is_namespace_owner: bool) -> None:
     """Kill and reap every child of this process until none is left.
 
     As descendants die, their children come to this process (`adopt_orphans`), so level after level is met,
-    daemons in sessions of their own included. Raises TimeoutError when they multiply faster than they die.
+    daemons in sessions of their own included. Process 1 of a namespace reaches all of it at once. Raises
+    TimeoutError when they multiply faster than they die.
     """
     deadline = time.monotonic() + _SWEEP_SECONDS
     while True:
@@ -68,8 +73,9 @@ def kill_descendants() -> None:
             return
         if reaped:
             continue
-        for pid in children(os.getpid()):
-            kill_group(pid)
+        for pid in [-1] if is_namespace_owner else children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise TimeoutError("descendants of the program could not be killed")
         time.sleep(0.0005)
@@ -77,13 +83,18 @@ def kill_descendants() -> None:
 
 def children(pid: int) -> list[int]:
     """Return the ids of the process's children, zombies included."""
+    return [child for child, parent in _parents() if parent == pid]
+
+
+def _parents() -> list[tuple[int, int]]:
+    """Return every process with its parent; empty where /proc cannot be read."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The command name, in parentheses, may itself hold spaces and parentheses.
-            fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[1]) == pid:
-                found.append(int(entry.name))
+    with contextlib.suppress(OSError):
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                # The command name, in parentheses, may itself hold spaces and parentheses.
+                fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                found.append((int(entry.name), int(fields[1])))
     return found

@@ -1,0 +1,152 @@
+"""The program's side of split test code: run the program, serve calls, see nothing of the test.
+
+Everything here is in the program's reach. It can answer calls however it likes, which is what a wrong program
+does anyway; where the test ends well is decided in the other process.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import resource
+import socket
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from smalt.sandbox.worker import crossing, limits, streams, tracebacks
+from smalt.sandbox.worker.child import (
+    Compiled,
+    compile_program,
+    failure,
+    find_entry_point,
+    fresh_module,
+    reset_state,
+)
+
+
+class Candidate:
+    """Serves one program to one driver."""
+
+    def __init__(self, connection: socket.socket, program: bytes) -> None:
+        """Take the socket to the driver."""
+        self._connection = connection
+        self._program = program.decode("utf-8", "surrogatepass")
+        self._compiled: Compiled | None = None
+        self._namespace: dict[str, Any] = {}
+        self._objects: list[Any] = []
+
+    def serve(self) -> NoReturn:
+        """Answer until the driver is gone, then end the process."""
+        while (message := crossing.receive(self._connection)) is not None:
+            self._send(self._answer(message))
+        os._exit(0)
+
+    def _answer(self, message: list[Any]) -> list[Any]:
+        try:
+            return _OPERATIONS[message[0]](self, *message[1:])
+        except BaseException as error:
+            return self._raised(error)
+
+    def _send(self, answer: list[Any]) -> None:
+        try:
+            streams.flush_standard()
+            crossing.send(self._connection, answer)
+        except BaseException as error:
+            crossing.send(self._connection, self._raised(error))
+
+    def _raised(self, error: BaseException) -> list[Any]:
+        limits.raise_soft(resource.RLIMIT_AS)
+        tracebacks.remember_source(tracebacks.PROGRAM_FILE, self._program)
+        names = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
+        said = failure("", error)
+        return ["raised", names[0] if names else "Exception", said["error_type"], said["error"], _message(error)]
+
+    def start_over(self) -> list[Any]:
+        """Run the program from the start, in a fresh namespace."""
+        reset_state()
+        self._objects = []
+        if self._compiled is None:
+            self._compiled = compile_program(self._program)
+        if isinstance(self._compiled, BaseException):
+            tracebacks.remember_source(tracebacks.PROGRAM_FILE, self._program)
+            said = failure("", self._compiled)
+            is_out_of_memory = isinstance(self._compiled, MemoryError)
+            return ["uncompiled", is_out_of_memory, said["error_type"], said["error"]]
+        self._namespace = fresh_module("solution").__dict__
+        exec(self._compiled, self._namespace)
+        return ["ok", [name for name in self._namespace if not name.startswith("__")]]
+
+    def call(self, target: Any, args: Any, keywords: Any) -> list[Any]:
+        """Call a function by name or number; mutable arguments that changed go back with the value."""
+        function = find_entry_point(self._namespace, target) if isinstance(target, str) else self._objects[target]
+        given, named = self._decode(args), self._decode(keywords)
+        value = function(*given, **named)
+        changes = [
+            [place, after]
+            for place, item in enumerate(given)
+            if type(item) in (list, dict, set) and (after := self._encode(item)) != args[place]
+        ]
+        return ["ok", self._encode(value), changes]
+
+    def get(self, name: str) -> list[Any]:
+        """Return a global."""
+        return ["ok", self._encode(self._namespace[name])]
+
+    def attribute(self, target: Any, name: str) -> list[Any]:
+        """Return an attribute of an object, or of the function called `target`."""
+        owner = find_entry_point(self._namespace, target) if isinstance(target, str) else self._objects[target]
+        return ["ok", self._encode(getattr(owner, name))]
+
+    def set_attribute(self, number: int, name: str, value: Any) -> list[Any]:
+        """Set an attribute of an object."""
+        setattr(self._objects[number], name, self._decode(value))
+        return ["ok", None]
+
+    def operate(self, name: str, number: int, args: Any) -> list[Any]:
+        """Apply one of a few functions to an object."""
+        return ["ok", self._encode(_FUNCTIONS[name](self._objects[number], *self._decode(args)))]
+
+    def _encode(self, value: Any) -> Any:
+        return crossing.encode(value, self._handle)
+
+    def _handle(self, item: Any) -> Any:
+        self._objects.append(item)
+        return {"h": [len(self._objects) - 1, type(item).__name__]}
+
+    def _decode(self, data: Any) -> Any:
+        return crossing.decode(data, lambda number, _: self._objects[number])
+
+
+_OPERATIONS: dict[str, Callable[..., list[Any]]] = {
+    "start_over": Candidate.start_over,
+    "call": Candidate.call,
+    "get": Candidate.get,
+    "attribute": Candidate.attribute,
+    "set_attribute": Candidate.set_attribute,
+    "operate": Candidate.operate,
+}
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "len": len,
+    "iter": iter,
+    "next": next,
+    "str": str,
+    "repr": repr,
+    "getitem": lambda owner, key: owner[key],
+    "setitem": lambda owner, key, value: owner.__setitem__(key, value),
+    "equal": lambda owner, other: bool(owner == other),
+}
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:500]
+    except BaseException:
+        return ""
+
+
+def serve_program(connection: socket.socket, stdout: int, program: bytes, ready: streams.Streams) -> NoReturn:
+    """Be the program's process. Standard input is what it is: nothing."""
+    os.dup2(stdout, 1)
+    streams.install(ready)
+    Candidate(connection, program).serve()

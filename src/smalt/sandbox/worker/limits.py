@@ -1,0 +1,70 @@
+"""Limits on the child's own resources, the layer that every machine has."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+from pathlib import Path
+
+from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Request
+
+_OPEN_FILES = 128
+_TASKS = 128
+_SHARED_USER_TASKS = 1024
+# Room above the memory limit for reporting that it was reached.
+_REPORT_MEMORY = 64 << 20
+# Room above the largest value for the rest of its report.
+_REPORT_FILE = 1 << 20
+
+
+def set_limits(request: Request, max_tasks: int | None) -> None:
+    """Limit this process to what one child of `request` may use; `max_tasks` counts all of its user's."""
+    inputs = 1 if request.is_separate else request.count - request.first
+    seconds = math.ceil(request.cpu_seconds * inputs) + 2
+    memory = request.memory_bytes
+    file_size = max(request.output_bytes + 1, MAX_VALUE_BYTES) + _REPORT_FILE
+    for limit, soft, hard in (
+        # A backstop: the server's own clock is finer.
+        (resource.RLIMIT_CPU, seconds, seconds + 1),
+        (resource.RLIMIT_AS, memory, memory + _REPORT_MEMORY),
+        (resource.RLIMIT_FSIZE, file_size, file_size),
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
+    ):
+        resource.setrlimit(limit, (soft, hard))
+    if max_tasks is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (max_tasks, max_tasks))
+
+
+def max_tasks(has_own_user: bool) -> int | None:
+    """How many processes and threads this user may have; None where the kernel does not count (root)."""
+    if has_own_user:
+        return _TASKS
+    if os.getuid() == 0:
+        return None
+    return _tasks_of(os.getuid()) + _SHARED_USER_TASKS
+
+
+def _tasks_of(user: int) -> int:
+    """Count the user's processes and threads; 0 where /proc cannot be read."""
+    count = 0
+    with contextlib.suppress(OSError):
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and entry.stat().st_uid == user:
+                    count += len(list((entry / "task").iterdir()))
+    return count
+
+
+def raise_soft(limit: int) -> None:
+    """Raise a soft limit to the hard one."""
+    hard = resource.getrlimit(limit)[1]
+    resource.setrlimit(limit, (hard, hard))
+
+
+def lower_soft(limit: int, soft: int) -> None:
+    """Set a soft limit, at most to the hard one."""
+    hard = resource.getrlimit(limit)[1]
+    resource.setrlimit(limit, (min(soft, hard), hard))
