@@ -142,3 +142,9 @@ def test_a_line_of_backticks_does_not_open_a_fence_of_its_own():
 
 def test_empty_output_says_so():
     assert "Output of your program: (empty)" in feedback_message([result(STDIN, Status.WRONG_ANSWER, "")])
+
+
+def test_a_number_too_long_to_print_is_said_in_words():
+    # Python refuses to print an integer of more than 4,300 digits.
+    result = PublicResult(CallTest(args=(10**5000,), expected=[10**5000]), Status.WRONG_ANSWER, "3")
+    assert feedback_message([result]).count("an integer too long to print") == 2

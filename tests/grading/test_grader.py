@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from smalt.grading.grader import MAX_OUTPUT_CHARACTERS, Grader
+from smalt.grading.grader import Grader, grade
+from smalt.grading.policy import GraderStatistics, GradingPolicy
+from smalt.grading.results import MAX_OUTPUT_CHARACTERS
 from smalt.grading.verdicts import Status
 from smalt.problems.problem import CallTest, CodeTest, Limits, Problem, StdinTest
 from smalt.sandbox.execution import CallInput, Execution, Job, Outcome, StdinInput
@@ -169,27 +171,31 @@ def test_outputs_shown(sandbox: ForkServerSandbox) -> None:
 def test_a_grade_is_remembered_for_the_same_problem_and_program() -> None:
     sandbox = FakeSandbox(lambda job, count: Execution(Outcome.OK, stdout="2"))
     grader = Grader(sandbox)
-    first = grader.grade(stdin_problem(), "a")
-    assert grader.grade(stdin_problem(), "a") == first
+    problem = stdin_problem(hidden_tests=())
+    first = grader.grade(problem, "a")
+    assert grader.grade(stdin_problem(hidden_tests=()), "a") == first
     assert len(sandbox.jobs) == 1
-    grader.grade(stdin_problem(), "b")
-    grader.grade(stdin_problem(id="other"), "a")
-    grader.grade(stdin_problem(hidden_tests=()), "a")
-    grader.grade(stdin_problem(limits=Limits(cpu_seconds=1)), "a")
-    assert len(sandbox.jobs) == 5
+    grader.grade(problem, "b")
+    grader.grade(stdin_problem(id="other", hidden_tests=()), "a")
+    grader.grade(stdin_problem(public_tests=(StdinTest(stdin="1", expected=" 2"),), hidden_tests=()), "a")
+    grader.grade(stdin_problem(limits=Limits(cpu_seconds=1), hidden_tests=()), "a")
+    grader.grade(stdin_problem(compare={"rule": "tokens", "ignores_case": True}, hidden_tests=()), "a")
+    assert len(sandbox.jobs) == 6
+    assert grader.statistics.remembered == 1
+    assert grader.statistics.programs == 6
 
 
 def test_the_memory_is_bounded() -> None:
-    sandbox = FakeSandbox(lambda job, count: Execution(Outcome.OK))
+    sandbox = FakeSandbox(lambda job, count: Execution(Outcome.OK, stdout="2"))
     grader = Grader(sandbox, cache_size=2)
     for program in "abcab":
-        grader.grade(stdin_problem(), program)
+        grader.grade(stdin_problem(hidden_tests=()), program)
     assert len(sandbox.jobs) == 5
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.INFRA_ERROR])
 def test_doubtful_grades_are_not_remembered(outcome: Outcome) -> None:
-    sandbox = FakeSandbox(lambda job, count: Execution(outcome))
+    sandbox = FakeSandbox(lambda job, count: Execution(outcome, cpu_seconds=1))
     grader = Grader(sandbox)
     grader.grade(stdin_problem(), "a")
     before = len(sandbox.jobs)
@@ -198,21 +204,42 @@ def test_doubtful_grades_are_not_remembered(outcome: Outcome) -> None:
 
 
 def test_an_infra_error_is_tried_once_more() -> None:
-    sandbox = FakeSandbox(lambda job, count: Execution(Outcome.INFRA_ERROR if count == 1 else Outcome.OK))
-    assert not Grader(sandbox).grade(stdin_problem(), "a").is_infra_error
+    sandbox = FakeSandbox(lambda job, count: Execution(Outcome.INFRA_ERROR if count == 1 else Outcome.OK, stdout="2"))
+    problem = stdin_problem(hidden_tests=())
+    assert Grader(sandbox).grade(problem, "a").passes_all
     broken = FakeSandbox(lambda job, count: Execution(Outcome.INFRA_ERROR))
-    assert Grader(broken).grade(stdin_problem(), "a").is_infra_error
+    assert Grader(broken).grade(problem, "a").is_infra_error
     assert (len(sandbox.jobs), len(broken.jobs)) == (2, 2)
+
+
+def test_statistics_sum_over_programs_and_threads() -> None:
+    sandbox = FakeSandbox(lambda job, count: Execution(Outcome.OK, stdout=job.program))
+    grader = Grader(sandbox, workers=4, policy=GradingPolicy(audit_share=0))
+    grader.grade_many([(stdin_problem(hidden_tests=()), str(number)) for number in range(40)])
+    assert grader.statistics == GraderStatistics(programs=40, tests=40, separate_runs=39)
+
+
+def test_the_policy_reaches_the_examination(sandbox: ForkServerSandbox) -> None:
+    grader = Grader(sandbox, policy=GradingPolicy(stops_at_first_failure=True))
+    result = grader.grade(stdin_problem(), "print(3)")
+    assert (result.status, len(result.results), result.skipped) == (Status.WRONG_ANSWER, 1, 2)
+
+
+def test_programs_of_one_problem_are_graded_on_a_sandbox_of_their_own() -> None:
+    grades = grade(stdin_problem(), ["print(2 * int(input()))", "print(3)"], workers=1)
+    assert [one.status for one in grades] == [Status.PASSED, Status.WRONG_ANSWER]
+    assert grades[0].wall_seconds > 0
 
 
 def test_many_keep_their_order_and_run_once() -> None:
     sandbox = FakeSandbox(lambda job, count: Execution(Outcome.OK, stdout=job.program))
     problem = stdin_problem()
     programs = [str(n % 5) for n in range(50)]
-    grades = Grader(sandbox, workers=3).grade_many([(problem, program) for program in programs])
+    grader = Grader(sandbox, workers=3)
+    grades = grader.grade_many([(problem, program) for program in programs])
     assert [grade.public[0].output for grade in grades] == programs
-    assert len(sandbox.jobs) == 5
-    assert Grader(sandbox).grade_many([]) == []
+    assert grader.statistics.programs == 5
+    assert grader.grade_many([]) == []
 
 
 def test_public_tests_go_first_and_expected_outputs_stay_out() -> None:
@@ -239,3 +266,34 @@ def test_a_preamble_stands_before_the_program(program, sandbox):
         hidden_tests=(CallTest(args=(1,), expected=2),),
     )
     assert Grader(sandbox).grade(problem, program).passes_all
+
+
+LEFTOVER = """
+import sys
+seen = sys.modules.setdefault("seen", [])
+seen.append(1)
+n = int(input())
+print(2 * n if len(seen) == 1 else "spoiled")
+"""
+
+
+def test_what_one_test_leaves_behind_fails_no_other(sandbox: ForkServerSandbox) -> None:
+    grader = Grader(sandbox, policy=GradingPolicy(audit_share=0))
+    assert grader.grade(stdin_problem(), LEFTOVER).passes_all
+    assert grader.statistics.failures_overturned == 2
+
+
+def test_what_one_test_leaves_behind_passes_no_other(sandbox: ForkServerSandbox) -> None:
+    grader = Grader(sandbox, policy=GradingPolicy(audit_share=1))
+    grade = grader.grade(stdin_problem(), LEFTOVER.replace("== 1", "> 1"))
+    assert [result.status for result in grade.results] == [Status.WRONG_ANSWER] * 3
+    assert grader.statistics.passes_overturned == 2
+
+
+def test_a_program_that_hangs_on_every_test_costs_its_budget_and_one_limit(sandbox: ForkServerSandbox) -> None:
+    tests = tuple(StdinTest(stdin=str(number), expected="") for number in range(30))
+    grader = Grader(sandbox, Limits(cpu_seconds=0.1), policy=GradingPolicy(program_budget=3))
+    grade = grader.grade(stdin_problem(hidden_tests=tests), "if input() != '0':\n    while True: pass")
+    assert [result.passed for result in grade.results] == [False, True] + [False] * 29
+    assert grade.cpu_seconds < 1
+    assert grader.statistics.separate_runs == 1

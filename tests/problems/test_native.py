@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalt.problems.native import read_native, write_native
-from smalt.problems.problem import CallTest, CodeTest, Limits, Problem, StdinTest
+from smalt.problems.problem import (
+    CallTest,
+    CheckerRule,
+    CodeTest,
+    ExactRule,
+    Limits,
+    Problem,
+    StdinTest,
+)
 from smalt.problems.records import ProblemFileError
 
 GOOD = {"id": "a", "statement": "Add.", "public_tests": [{"stdin": "1 2", "expected": "3"}]}
@@ -65,6 +73,7 @@ def test_reads_gz(tmp_path):
         ({"id": None}, "id: is null; expected a string"),
         ({"hidden_test": []}, "hidden_test: unknown field; known are id, statement, public_tests"),
         ({"compare": "fuzzy"}, "compare: Input should be 'tokens', 'exact' or 'value'"),
+        ({"compare": {"rule": "checker", "program": "1"}}, "compare: program: must define check(input, output"),
         ({"limits": {"cpu": 1}}, "limits.cpu: Extra inputs are not permitted; known limits are cpu_seconds"),
         ({"limits": {"cpu_seconds": -1}}, "limits.cpu_seconds: Input should be greater than 0"),
         ({"limits": []}, "limits: is a list; expected an object"),
@@ -147,6 +156,20 @@ problems = st.builds(
     solutions=st.lists(texts, max_size=2).map(tuple),
     metadata=st.dictionaries(texts, st.integers() | texts, max_size=2),
 )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ExactRule(rule="exact"),
+        CheckerRule(rule="checker", program="def check(input, output, expected):\n    return True\n"),
+    ],
+    ids=["exact", "checker"],
+)
+def test_a_rule_with_settings_comes_back(tmp_path, rule):
+    written = Problem(id="a", statement="b", public_tests=(StdinTest(stdin="", expected="1"),), compare=rule)
+    write_native(tmp_path / "p.jsonl", [written])
+    assert read_native(tmp_path / "p.jsonl") == [written]
 
 
 def is_ordered(test):

@@ -12,6 +12,7 @@ from smalt.dialogue.control_tokens import neutralise
 from smalt.dialogue.wording import DEFAULT_WORDING, Wording, call_text, fenced, fill
 from smalt.grading.verdicts import PublicResult, Status
 from smalt.problems.problem import CallTest, CodeTest
+from smalt.problems.values import value_text
 
 MAX_SHOWN = 400
 """Characters shown of one text (Cobalt, arXiv 2602.03806: the first 200 and the last 200)."""
@@ -116,5 +117,5 @@ class _Shown:
             return [*printed, self._block("Error:", result.error or "the test failed")]
         if isinstance(test, CallTest):
             returned = self._block("Your function returned:", result.output)
-            return [returned, self._block("Expected:", repr(test.expected))]
+            return [returned, self._block("Expected:", value_text(test.expected))]
         return [output, self._block("Expected output:", test.expected)]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from smalt.problems.problem import CallTest, CodeTest, Problem, StdinTest, TestCase
+from smalt.problems.values import value_text
 
 _PLACEHOLDERS = {
     "task": ("statement", "starter", "rule", "examples", "answer_rule"),
@@ -150,7 +151,7 @@ def no_code_message(wording: Wording = DEFAULT_WORDING) -> str:
 
 def call_text(test: CallTest, entry_point: str | None) -> str:
     """A call test's call as code: `f(1, [2, 3])`."""
-    return f"{entry_point or 'f'}({', '.join(repr(argument) for argument in test.args)})"
+    return f"{entry_point or 'f'}({', '.join(value_text(argument) for argument in test.args)})"
 
 
 def fenced(text: str) -> str:

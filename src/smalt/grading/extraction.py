@@ -6,33 +6,37 @@ The rules, in order:
 2. Fenced blocks are read leniently, because small models write them so: any indentation, ``` or ~~~, an
    opening fence at the end of a sentence, the language on the line after the fence, a closing fence glued to
    the last line, no closing fence (a truncated reply). A fence in a string of the program does not end it.
+   Without any fence, `[PYTHON]` tags count as such.
 3. Blocks in another language are no programs. Blocks without a language count when they read as Python.
 4. With an entry point the last block that defines it is the program.
 5. Otherwise it is the last block that is no mere demo. Graders that take the very last block lose the answers
    that end with a sample call or a summary; those that take the first lose the answers that correct
-   themselves. A demo is a block that uses names an earlier block defines without defining them, so it cannot
-   stand alone. Blocks that parse come before those that do not, and blocks marked as Python before those
-   without a language.
-6. Without such a block the reply, up to a stray fence, is the program if it parses and does something.
+   themselves. A demo is a block that calls what an earlier block defines; only one that reads the input,
+   when none before it does, is the main part of a program in parts.
+6. In both cases blocks that parse come before those that do not, and blocks marked as Python before those
+   without a language; and earlier blocks that the chosen one needs (imports, helpers) are put before it.
+7. Without such a block the reply, up to a stray fence and prose around the code, is the program if it parses
+   and does something.
 """
 
 from __future__ import annotations
 
-import ast
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smalt.grading.fences import Block, find_blocks
-from smalt.grading.syntax import parse_module
+from smalt.grading.blocks import Part, parts_of
+from smalt.grading.fences import Block, find_blocks, find_tagged_blocks
+from smalt.grading.syntax import does_something, first_bad_line, parse_module
 from smalt.grading.thinking import CLOSING, OPENING, split_thinking
 
 _LOOKS_LIKE_PYTHON = re.compile(
     r"^\s*(def \w+\s*\(|class \w+|import \w|from \w[\w.]* import |print\s*\(|\w+(, *\w+)* = )", re.MULTILINE
 )
-_DOING = (
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign),
-    *(ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Call),
-)
+# Code between lines of prose is looked for in short replies, from the first few lines that may open it.
+_MAX_PROSE_CHARACTERS = 20_000
+_MAX_STARTS = 3
+_MAX_TRIES = 10
 
 
 @dataclass(frozen=True)
@@ -52,32 +56,27 @@ class Extraction:
 
 
 def extract_program(reply: str, entry_point: str | None = None) -> Extraction:
-    """Return the program in `reply`; `entry_point` is the function it should define, if known."""
+    """Return the program in `reply`; `entry_point` is the function it should define, if known.
+
+    An entry point may be a call path such as `Solution().solve`; its first name is what a block must define.
+    """
     text = _without_thinking(reply.replace("\r\n", "\n").replace("\r", "\n"))
     if text is None:
         return Extraction(None)
     found = find_blocks(text)
-    blocks = [block for block in found if _is_python(block)]
-    block = _choose(blocks, entry_point)
-    if block is None:
+    blocks = [block for block in found or find_tagged_blocks(text) if _is_python(block)]
+    if not blocks:
         return _bare_program(text)
+    parts = parts_of(blocks)
+    chosen = _choose(parts, entry_point)
+    program = "".join(part.block.code for part in chosen.with_needed(parts))
     return Extraction(
-        program=block.code,
+        program=program,
         blocks=len(blocks),
-        is_exactly_one_block=len(found) == 1 and block.is_closed,
-        trailing_text=text[block.end :].strip(),
-        has_backtick_inside="`" in block.code,
+        is_exactly_one_block=len(found) == 1 and chosen.block.is_closed,
+        trailing_text=text[chosen.block.end :].strip(),
+        has_backtick_inside="`" in program,
     )
-
-
-def _bare_program(text: str) -> Extraction:
-    """Return the program of a reply without a block of Python."""
-    # A reply to a prompt that ends in an opening fence has the closing one only.
-    program, _, trailing = text.partition("\n```")
-    program = program.strip("\n") + "\n"
-    if not _does_something(program):
-        return Extraction(None)
-    return Extraction(program, trailing_text=trailing.strip("` \n"), has_backtick_inside="`" in program)
 
 
 def _without_thinking(text: str) -> str | None:
@@ -92,60 +91,64 @@ def _is_python(block: Block) -> bool:
     if not block.code.strip():
         return False
     if block.language is not None:
-        return block.language in ("python", "py", "python3")
-    return _does_something(block.code) or (
+        return block.is_marked_python
+    return does_something(block.code) or (
         parse_module(block.code) is None and _LOOKS_LIKE_PYTHON.search(block.code) is not None
     )
 
 
-def _choose(blocks: list[Block], entry_point: str | None) -> Block | None:
-    if entry_point is not None:
-        name = re.escape(entry_point)
-        # By text, so that a block with a syntax error is still the one that meant to define it.
-        pattern = re.compile(rf"^\s*(async\s+def|def|class)\s+{name}\b|^{name}\s*=[^=]", re.MULTILINE)
-        defining = [block for block in blocks if pattern.search(block.code)]
+def _choose(parts: Sequence[Part], entry_point: str | None) -> Part:
+    name = re.match(r"\w+", entry_point) if entry_point is not None else None
+    if name is not None:
+        # By text, so that a block with a syntax error is still one that meant to define it.
+        pattern = re.compile(rf"^\s*(async\s+def|def|class)\s+{name[0]}\b|^{name[0]}\s*=[^=]", re.MULTILINE)
+        defining = [part for part in parts if pattern.search(part.block.code)]
         if defining:
-            return defining[-1]
-    if not blocks:
-        return None
-    own = [block for index, block in enumerate(blocks) if not _is_demo(block, blocks[:index])]
-    return max(enumerate(own), key=lambda item: (*_rank(item[1]), item[0]))[1]
+            return max(defining, key=_rank)
+    return max((part for part in parts if not part.is_demo), key=_rank)
 
 
-def _rank(block: Block) -> tuple[bool, bool]:
-    return _does_something(block.code), block.language is not None
+def _rank(part: Part) -> tuple[bool, bool, int]:
+    return part.does_something, part.block.language is not None, part.index
 
 
-def _is_demo(block: Block, earlier: list[Block]) -> bool:
-    """Whether the block needs a name that only an earlier block defines."""
-    tree = parse_module(block.code)
-    if tree is None:
-        return False
-    used, defined = _names(tree)
-    for other in earlier:
-        other_tree = parse_module(other.code)
-        if other_tree is not None and (used - defined) & _names(other_tree)[1]:
-            return True
-    return False
+def _bare_program(text: str) -> Extraction:
+    """Return the program of a reply without a block of Python."""
+    # A reply to a prompt that ends in an opening fence has the closing one only.
+    program, _, trailing = text.partition("\n```")
+    program = program.strip("\n") + "\n"
+    if does_something(program):
+        return Extraction(program, trailing_text=trailing.strip("` \n"), has_backtick_inside="`" in program)
+    return _program_in_prose(text)
 
 
-def _names(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return the names a module reads and those it binds anywhere."""
-    used: set[str] = set()
-    bound: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-    return used, bound
+def _program_in_prose(text: str) -> Extraction:
+    """Return the longest run of lines that parses, from one that looks like Python to before an unindented one."""
+    if len(text) > _MAX_PROSE_CHARACTERS:
+        return Extraction(None)
+    lines = text.split("\n")
+    starts = [index for index, line in enumerate(lines) if line[:1].strip() and _LOOKS_LIKE_PYTHON.match(line)]
+    ends = [index for index in range(1, len(lines)) if lines[index][:1].strip()] + [len(lines)]
+    for start in starts[:_MAX_STARTS]:
+        end = _end_of_program(lines, start, [end for end in ends if end > start])
+        if end is not None:
+            program = "\n".join(lines[start:end]).rstrip() + "\n"
+            trailing = "\n".join(lines[end:]).strip()
+            return Extraction(program, trailing_text=trailing, has_backtick_inside="`" in program)
+    return Extraction(None)
 
 
-def _does_something(code: str) -> bool:
-    """Whether the text is Python beyond bare names and constants, as which "42" or "YES" would pass."""
-    tree = parse_module(code)
-    return tree is not None and any(isinstance(node, _DOING) for node in ast.walk(tree))
+def _end_of_program(lines: list[str], start: int, ends: list[int]) -> int | None:
+    """Return the last of `ends` up to which the lines from `start` on are a program."""
+    for _ in range(_MAX_TRIES):
+        if not ends:
+            return None
+        end = ends.pop()
+        program = "\n".join(lines[start:end]) + "\n"
+        if does_something(program):
+            return end
+        bad_line = first_bad_line(program)
+        if bad_line is not None:
+            # What goes on behind a line that does not parse does not parse either.
+            ends = [end for end in ends if end < start + bad_line]
+    return None

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from dataclasses import dataclass
 
 from smalt.grading.syntax import parse_module
 
-_LANGUAGES = ("python", "py", "python3")
+MAX_BLOCKS = 200
+"""Blocks after these are not read: the reply is repeating itself."""
+
+_PYTHON = re.compile(r"(python|py|pypy|ipython)[0-9.]*\Z")
 _OPENING = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
-# Small models go on in the same line: "Here is the program: ```python".
-_OPENING_IN_LINE = re.compile(r"^.*?[^`\s].*?(?P<indent>)(?P<fence>`{3,})(?P<info>python3?|py)[ \t]*$", re.IGNORECASE)
+# Small models go on in the same line: "Here is the program: ```python". Searched for from its fence on: a pattern
+# for what stands before would take quadratic time on a long line.
+_OPENING_IN_LINE = re.compile(r"(?P<indent>)(?<!`)(?P<fence>`{3,})(?P<info>python3?|py)[ \t]*$", re.IGNORECASE)
+# Code Llama's way of marking code.
+_TAGGED = re.compile(r"\[PYTHON\]\n?(?P<code>.*?)(?P<closing>\[/PYTHON\]|\Z)", re.DOTALL)
+# Later candidates for the end of a block are not tried, as each is parsed.
+_MAX_CLOSINGS = 20
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,11 @@ class Block:
     """Offset in the text of what follows the closing fence."""
     is_closed: bool
 
+    @property
+    def is_marked_python(self) -> bool:
+        """Whether its language is Python, under any of the names in use."""
+        return self.language is not None and _PYTHON.match(self.language) is not None
+
 
 def find_blocks(text: str) -> list[Block]:
     """Return the blocks in order; the last one may be unclosed. Line ends must be newlines."""
@@ -36,15 +50,31 @@ def find_blocks(text: str) -> list[Block]:
         offsets.append(offsets[-1] + len(line))
     blocks: list[Block] = []
     index = 0
-    while index < len(lines):
+    while index < len(lines) and len(blocks) < MAX_BLOCKS:
         line = lines[index].rstrip("\n")
-        opening = _OPENING.match(line) or _OPENING_IN_LINE.match(line)
-        if opening is None:
+        opening = _OPENING.match(line) or _OPENING_IN_LINE.search(line)
+        if opening is None or _is_wrapper(opening, lines[index + 1 : index + 2]):
             index += 1
             continue
         block, index = _read_block(lines, offsets, index, opening)
         blocks.append(block)
     return blocks
+
+
+def _is_wrapper(opening: re.Match[str], next_line: list[str]) -> bool:
+    """Whether a fence only holds another fence: a reply quoted as Markdown, or a fence opened twice."""
+    if opening["info"].strip().lower() in ("markdown", "md"):
+        return True
+    inner = _OPENING.match(next_line[0].rstrip("\n")) if next_line else None
+    return inner is not None and _PYTHON.match(inner["info"].strip().lower()) is not None
+
+
+def find_tagged_blocks(text: str) -> list[Block]:
+    """Return the blocks between `[PYTHON]` and `[/PYTHON]`, as Python."""
+    return [
+        Block("python", match["code"].strip("\n") + "\n", match.end(), match["closing"] != "")
+        for match in _TAGGED.finditer(text)
+    ]
 
 
 def _read_block(lines: list[str], offsets: list[int], start: int, opening: re.Match[str]) -> tuple[Block, int]:
@@ -69,15 +99,16 @@ def _find_closing(lines: list[str], body: int, fence: str) -> tuple[int, str | N
     len(lines) when there is none. Of several candidates the first is taken, unless the block parses as Python
     only with a later one: then the earlier ones are inside a string.
     """
-    pattern = re.compile(rf"^[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*$")
-    candidates = [index for index in range(body, len(lines)) if pattern.match(lines[index].rstrip("\n"))]
-    if candidates:
-        first = "".join(lines[body : candidates[0]])
+    pattern = re.compile(rf"[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*\n?\Z")
+    candidates = (index for index in range(body, len(lines)) if pattern.match(lines[index]))
+    closing = next(candidates, None)
+    if closing is not None:
+        first = "".join(lines[body:closing])
         if '"""' in first or "'''" in first:
-            for index in candidates:
+            for index in (closing, *itertools.islice(candidates, _MAX_CLOSINGS - 1)):
                 if parse_module(textwrap.dedent("".join(lines[body:index]))) is not None:
                     return index, None
-        return candidates[0], None
+        return closing, None
     for index in range(body, len(lines)):
         line = lines[index].rstrip()
         if line.endswith(fence) and line.strip(fence[0]):
@@ -92,7 +123,7 @@ def _language(info: str, content: list[str]) -> tuple[str | None, list[str]]:
     # "```\npython\n": the language on a line of its own.
     for index, line in enumerate(content):
         if line.strip():
-            if line.strip().lower() in _LANGUAGES:
+            if _PYTHON.match(line.strip().lower()):
                 return line.strip().lower(), content[index + 1 :]
             break
     return None, content

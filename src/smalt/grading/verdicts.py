@@ -1,8 +1,8 @@
 """Verdicts, with public and hidden results as two types.
 
 A `PublicResult` carries input, output and expected output: feedback is written from it. A `HiddenResult` is
-the bare status of a test. Functions that write to the policy take `PublicResult` only; there is no way from a
-`HiddenResult` to a text.
+the bare status of a test with what it cost. Functions that write to the policy take `PublicResult` only; there
+is no way from a `HiddenResult` to a text.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ class PublicResult:
     """Error text of a crash; empty otherwise."""
     time_limit: float = 0.0
     """The CPU limit the test ran under, in seconds (named in the feedback of a time-out)."""
+    error_type: str = ""
+    """Name of the exception of a crash, e.g. "ZeroDivisionError"; empty otherwise."""
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    """0 when the sandbox did not measure it."""
 
     @property
     def passed(self) -> bool:
@@ -47,9 +53,13 @@ class PublicResult:
 
 @dataclass(frozen=True)
 class HiddenResult:
-    """Verdict on a hidden test: its status and nothing else."""
+    """Verdict on a hidden test: its status, its cost, and nothing that could be told."""
 
     status: Status
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    """0 when the sandbox did not measure it."""
 
     @property
     def passed(self) -> bool:
@@ -63,12 +73,22 @@ class Grade:
 
     public: tuple[PublicResult, ...]
     hidden: tuple[HiddenResult, ...]
-    cpu_seconds: float = 0.0
+    skipped: int = 0
+    """Tests after the first failure that were not run, under a policy that stops there; they have no result."""
+    is_low_trust: bool = False
+    """Whether some verdict rests on test code that shared its interpreter with the program."""
 
     @property
     def results(self) -> tuple[PublicResult | HiddenResult, ...]:
         """All results, the public ones first."""
         return (*self.public, *self.hidden)
+
+    @property
+    def status(self) -> Status:
+        """The program in one word: passed, or the status of the first failing test; infra_error wins."""
+        if self.is_infra_error:
+            return Status.INFRA_ERROR
+        return next((result.status for result in self.results if not result.passed), Status.PASSED)
 
     @property
     def is_infra_error(self) -> bool:
@@ -77,8 +97,11 @@ class Grade:
 
     @property
     def pass_rate(self) -> float:
-        """Share of all tests, public and hidden together, that passed (Cobalt's measure of a program)."""
-        return sum(result.passed for result in self.results) / len(self.results)
+        """Share of all tests, public and hidden together, that passed (Cobalt's measure of a program).
+
+        Skipped tests count as not passed.
+        """
+        return sum(result.passed for result in self.results) / (len(self.results) + self.skipped)
 
     @property
     def passes_public(self) -> bool:
@@ -88,9 +111,25 @@ class Grade:
     @property
     def passes_hidden(self) -> bool:
         """Whether every hidden test passed; with no hidden tests, every public one."""
+        # Hidden tests that were skipped behind a failing public one: the public ones answer for them.
         return all(result.passed for result in (self.hidden or self.public))
 
     @property
     def passes_all(self) -> bool:
         """Whether every test passed."""
         return self.passes_public and self.passes_hidden
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of the runs that the verdicts rest on."""
+        return sum(result.cpu_seconds for result in self.results)
+
+    @property
+    def wall_seconds(self) -> float:
+        """Wall time of the runs that the verdicts rest on."""
+        return sum(result.wall_seconds for result in self.results)
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        """Largest peak over the tests; 0 when the sandbox measured none."""
+        return max((result.peak_memory_bytes for result in self.results), default=0)

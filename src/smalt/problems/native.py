@@ -70,7 +70,7 @@ def problem_from_record(record: Record) -> Problem:
     for field in ("id", "statement"):
         if not record.text(field).strip():
             raise record.error(field, "is empty; expected some text")
-    for field in ("entry_point", "starter_code", "preamble", "compare"):
+    for field in ("entry_point", "starter_code", "preamble"):
         record.text(field, default="")
     fields["solutions"] = record.texts("solutions")
     fields["metadata"] = _object(record, "metadata")

@@ -98,3 +98,13 @@ def _pairs(items: list[Any]) -> dict[Any, Any]:
 
 
 _CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {"$tuple": tuple, "$set": set, "$dict": _pairs}
+
+
+def value_text(value: object) -> str:
+    """A value as a person would write it, or words for one that Python refuses to print."""
+    try:
+        return repr(value)
+    except ValueError:  # the interpreter's bound on printing integers
+        return "<a value with an integer too long to print>"
+    except RecursionError:
+        return "<a value nested too deep to print>"
