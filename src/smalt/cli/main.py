@@ -7,10 +7,12 @@ import click
 from smalt import __version__
 from smalt.cli.demo import demo
 from smalt.cli.eval import eval_command
+from smalt.cli.grade import grade
 from smalt.cli.lab import lab
 from smalt.cli.models import models
 from smalt.cli.problems import problems
 from smalt.cli.report import report
+from smalt.cli.sandbox import sandbox
 from smalt.cli.sft import sft
 from smalt.cli.train import train
 
@@ -24,5 +26,5 @@ def main() -> None:
     """
 
 
-for command in (demo, train, eval_command, sft, problems, models, lab, report):
+for command in (demo, train, eval_command, grade, sft, problems, models, lab, report, sandbox):
     main.add_command(command)
