@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from smalt.problems.apps import read_apps
 from smalt.problems.codecontests import PUBLIC_COUNT, read_codecontests
+from smalt.problems.evalplus import read_evalplus
 from smalt.problems.humaneval import read_humaneval
+from smalt.problems.kodcode import read_kodcode
+from smalt.problems.leetcode import read_leetcode
+from smalt.problems.livecodebench import read_livecodebench
 from smalt.problems.mbpp import read_mbpp
 from smalt.problems.native import read_native
 from smalt.problems.problem import Problem
@@ -49,6 +54,8 @@ FORMATS = (
         (("task_id",), ("prompt",), ("entry_point",), ("canonical_solution",), ("test",)),
         read_humaneval,
     ),
+    # HumanEval+ has HumanEval's fields and must be named.
+    Format("evalplus", (("task_id",), ("code",), ("test_list",), ("test",)), read_evalplus),
     Format("mbpp", (("task_id",), ("text", "prompt"), ("code",), ("test_list",)), read_mbpp),
     Format(
         "codecontests",
@@ -59,6 +66,10 @@ FORMATS = (
         ),
         read_codecontests,
     ),
+    Format("leetcode", (("task_id",), ("completion",), ("entry_point",), ("test",)), read_leetcode),
+    Format("apps", (("question",), ("input_output",)), read_apps),
+    Format("kodcode", (("question_id",), ("question",), ("test_code", "test")), read_kodcode),
+    Format("livecodebench", (("question_id",), ("question_content",), ("public_test_cases",)), read_livecodebench),
 )
 
 
@@ -74,13 +85,14 @@ def read_problems(
         path: `.jsonl`, `.json` (one array), or either with `.gz`.
         format: the name of a format in `FORMATS`; "auto" looks at the first record's fields.
         split: keep the problems whose `metadata["split"]` is this (MBPP: train, validation, test, prompt).
-        public_count: see `read_codecontests`; other formats tell public and hidden apart themselves.
+        public_count: see `read_codecontests` and `read_apps`; other formats tell public and hidden apart themselves.
 
     Raises:
         ProblemFileError: the format is unknown, the file does not follow it, or no problem has the split.
     """
     chosen = detect_format(path) if format == "auto" else _named_format(format)
-    read = partial(read_codecontests, public_count=public_count) if chosen.name == "codecontests" else chosen.read
+    chooses_public = chosen.read in (read_codecontests, read_apps)
+    read = partial(chosen.read, public_count=public_count) if chooses_public else chosen.read
     problems = read(path)
     return problems if split is None else _of_split(path, problems, split)
 
