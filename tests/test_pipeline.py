@@ -274,3 +274,23 @@ def test_a_reply_is_read_without_whichever_token_ended_it(policy):
     chat = make_chat(policy, DialogueSettings())
     ids = policy.tokenizer.encode(RIGHT, add_special_tokens=False)
     assert chat.reply_text([*ids, other_end]) == RIGHT
+
+
+@pytest.mark.parametrize("method", ["murphy", "rlef"])
+def test_a_method_that_starts_at_problems_neither_collects_nor_cuts(recipe, tmp_path, method):
+    chosen = [f"method={method}", f"{method}.group_size=2", f"{method}.turns=2", "training.validate_every=1"]
+    execute(recipe, tmp_path, *chosen, "training.max_steps=2", "warm_start=")
+    assert not (tmp_path / "trajectories").exists()
+    assert not (tmp_path / "contexts.parquet").exists()
+    rows = metrics_of(tmp_path)
+    assert not all(row["is_skipped"] for row in rows)
+    assert all("validation_score" in row for row in rows)
+    assert ("value_error" in rows[0]) is (method == "rlef")
+    summary = read_json(tmp_path / "summary.json")
+    assert (summary["method"], summary["training_turns"]) == (method, 2)
+    assert set(read_run_folder(tmp_path).summary.stages) == {"evaluate_before", "train", "evaluate_after"}
+    assert b"turn_value" in (tmp_path / "checkpoints/step-000002/model.safetensors").read_bytes() or method != "rlef"
+    assert b"turn_value" not in (tmp_path / "final/model.safetensors").read_bytes()
+    before = contents(tmp_path / "final")
+    execute(recipe, tmp_path, *chosen, "training.max_steps=2", "warm_start=")
+    assert contents(tmp_path / "final") == before

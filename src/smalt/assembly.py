@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
+from smalt.credit.estimators import Estimator
 from smalt.dialogue.chat import ChatFormat
 from smalt.files import write_text
 from smalt.grading.grader import Grader
+from smalt.methods.method import Method, MethodTools
 from smalt.policy.loading import Policy
 from smalt.policy.local_sampler import LocalSampler
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.growth import Growth
+from smalt.rollouts.tree import Node
 from smalt.sandbox.forkserver import ForkServerSandbox
-from smalt.settings import DialogueSettings, GraderSettings, SettingsError, dump_settings
+from smalt.settings import DialogueSettings, GraderSettings, RunSettings, SettingsError, dump_settings
+from smalt.training.learner import Learner
+from smalt.training.turn_value import attach_value_head
 
 
 @contextmanager
@@ -25,7 +34,7 @@ def open_grader(settings: GraderSettings) -> Iterator[Grader]:
     """A grader with a sandbox of its own; no process is left behind."""
     sandbox = ForkServerSandbox(workers=settings.workers)
     try:
-        yield Grader(sandbox, default_limits=settings.limits, workers=settings.workers)
+        yield Grader(sandbox, settings.limits, settings.workers, policy=settings.policy)
     finally:
         sandbox.close()
 
@@ -53,6 +62,46 @@ def make_growth(policy: Policy, dialogue: DialogueSettings, grader: Grader, sett
         max_failing_tests=dialogue.max_failing_tests,
         show_public_tests=dialogue.show_public_tests,
     )
+
+
+def make_method_and_learner(settings: RunSettings, policy: Policy) -> tuple[Method[Any], Learner]:
+    """The recipe's method and the learner of `policy`, with the reference policy that either of them needs."""
+    training = settings.training
+    needs_reference = training.loss.kl_coefficient > 0 or settings.make_method().needs_reference
+    reference = copy.deepcopy(policy.model).requires_grad_(False) if needs_reference else None
+    if settings.method_class.learns_values:
+        attach_value_head(policy.model)
+    learner = Learner(policy, reference, training.optimiser, training.loss, training.sampling.temperature)
+    return _method(settings, policy.tokenizer, reference), learner
+
+
+def _method(settings: RunSettings, tokenizer: Any, reference: Any | None) -> Method[Any]:
+    """The method with the estimator and penalty that the recipe chose; `reference` is a model."""
+    training = settings.training
+    tools = MethodTools(
+        tokenizer=tokenizer,
+        is_thinking_model=settings.dialogue.is_thinking_model,
+        estimator=Estimator(training.advantages, training.loss.oapl_beta),
+        overlong=training.overlong,
+    )
+    if reference is not None:
+        tools = replace(tools, log_ratios=partial(_log_ratios, reference, training.sampling.temperature))
+    return settings.make_method(tools)
+
+
+def _log_ratios(reference: Any, temperature: float, nodes: Sequence[Node]) -> list[float]:
+    """For each node the mean over its tokens of log pi / pi_ref, pi being the policy that sampled it."""
+    import torch
+
+    from smalt.policy.logprobs import CompletionGroup, completion_logprobs
+
+    found = []
+    for node in nodes:
+        group = CompletionGroup(node.prompt.ids, [node.completion.ids])
+        with torch.no_grad():
+            logprobs = completion_logprobs(reference, [group], temperature).logprobs[0]
+        found.append((sum(node.completion.logprobs) - logprobs.sum().item()) / len(node.completion.ids))
+    return found
 
 
 def claim_folder(folder: Path, settings: BaseModel) -> None:

@@ -1,7 +1,8 @@
 """A whole run in a folder: warm start -> evaluate -> collect -> cut contexts -> train -> evaluate -> report.
 
 Every stage leaves its result in the run folder and is skipped when that result is there; a stage that was killed
-goes on where it was. The same command on the same folder therefore resumes, whenever it was stopped.
+goes on where it was. The same command on the same folder therefore resumes, whenever it was stopped. Methods that
+start at bare problems (all but Cobalt) neither collect nor cut.
 
     config.yaml                    the settings, complete
     warm_start/                    model after the supervised warm start (only with one)
@@ -17,7 +18,6 @@ goes on where it was. The same command on the same folder therefore resumes, whe
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,11 +28,10 @@ from typing import Any
 
 from rich.console import Console
 
-from smalt.assembly import claim_folder, make_chat, make_growth, open_grader
+from smalt.assembly import claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
 from smalt.evaluation.by_turn import compare_by_turn, evaluate
 from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
-from smalt.methods.cobalt import Cobalt
 from smalt.policy.loading import ModelSettings, Policy, load_policy
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
@@ -42,12 +41,13 @@ from smalt.reports.run_report import write_run_report
 from smalt.rollouts.collection import CollectionSettings, collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
+from smalt.rollouts.records import Context
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
 from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
 from smalt.training.checkpoints import save_model_atomically
-from smalt.training.learner import Learner
 from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
+from smalt.training.turn_value import detach_value_head
 
 
 @dataclass
@@ -129,7 +129,7 @@ class Run:
             ("trajectories", self.training_problems),
             ("validation_trajectories", self.validation_problems),
         ):
-            if not problems or self._has_contexts:
+            if not problems or not self._wants_contexts:
                 continue
             with self._stage(f"collect_{name}") as report:
                 growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
@@ -140,7 +140,7 @@ class Run:
     def cut_contexts(self) -> None:
         """Contexts for training and validation."""
         target = self.folder / "contexts.parquet"
-        if self._has_contexts:
+        if not self._wants_contexts:
             return
         with self._stage("contexts"):
             policy = self._load(self.reference_model)
@@ -167,17 +167,10 @@ class Run:
         settings = self.settings
         with self._stage("train") as report:
             policy = self._load(self.reference_model)
-            needs_reference = settings.training.loss.kl_coefficient > 0
-            learner = Learner(
-                policy,
-                copy.deepcopy(policy.model).requires_grad_(False) if needs_reference else None,
-                settings.training.optimiser,
-                settings.training.loss,
-                settings.training.sampling.temperature,
-            )
+            method, learner = make_method_and_learner(settings, policy)
             growth = self._growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
             loop = TrainingLoop(
-                method=Cobalt(settings.cobalt, policy.tokenizer, settings.dialogue.is_thinking_model),
+                method=method,
                 growth=growth,
                 learner=learner,
                 settings=settings.training,
@@ -186,9 +179,9 @@ class Run:
                 seed=settings.seed,
                 on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),
             )
-            contexts = read_contexts(self.folder / "contexts.parquet")
-            too_long = loop.run(contexts, read_contexts(self.folder / "validation_contexts.parquet"))
+            too_long = loop.run(*self._starts(growth))
             self._say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
+            detach_value_head(policy.model)
             save_model_atomically(self.folder / "final", policy)
 
     def evaluate(self, name: str, model: str, grader: Grader) -> None:
@@ -211,7 +204,7 @@ class Run:
             "after": read_json(after / "summary.json"),
             "paired_difference": compare_by_turn(before, after, self.settings.evaluation.turns),
             "stages": read_json(self.folder / "stages.json"),
-            "training_turns": self.settings.contexts.max_attempts,
+            "training_turns": self.settings.training_turns,
             "protocol": _protocol(self.settings.evaluation),
         }
         write_json(self.folder / "summary.json", summary)
@@ -219,6 +212,18 @@ class Run:
         write_json(self.folder / "dialogues.json", example_dialogues(problems, before, after))
         write_run_report(self.folder, self.folder / "report.html")
         return summary
+
+    def _starts(self, growth: Growth) -> tuple[list[Context], list[Context]]:
+        """Where the method's trees start, in training and validation: bare problems, or the contexts that were cut."""
+        if self.settings.method_class.starts_at == "problem":
+            training, validation = (
+                [_bare(problem, growth) for problem in problems]
+                for problems in (self.training_problems, self.validation_problems)
+            )
+            return training, validation
+        names = ("contexts.parquet", "validation_contexts.parquet")
+        training, validation = (read_contexts(self.folder / name) for name in names)
+        return training, validation
 
     def _load(self, path: str) -> Policy:
         model: ModelSettings = self.settings.model.model_copy(update={"path": path})
@@ -240,9 +245,10 @@ class Run:
                 write_json(self.folder / "stages.json", stages | {name: round(seconds, 2)})
 
     @property
-    def _has_contexts(self) -> bool:
-        """Whether contexts, the product of collection, are there already."""
-        return (self.folder / "contexts.parquet").exists()
+    def _wants_contexts(self) -> bool:
+        """Whether contexts, the product of collection, are needed and not there yet."""
+        is_needed = self.settings.method_class.starts_at == "context"
+        return is_needed and not (self.folder / "contexts.parquet").exists()
 
     def _say_left_out(self, count: int, what: str, why: str) -> None:
         if count:
@@ -263,6 +269,10 @@ def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
     """The numbers a person follows while training runs."""
     shown = {"reward": "reward_mean", "solved": "solved_share", "entropy": "entropy", "kl": "kl"}
     return {name: metrics[key] for name, key in shown.items() if key in metrics}
+
+
+def _bare(problem: Problem, growth: Growth) -> Context:
+    return Context(problem.id, -1, 0, 0.0, growth.seed_of(problem).root.ids)
 
 
 def _protocol(settings: CollectionSettings) -> str:

@@ -5,16 +5,20 @@ Each concern's settings live beside its code; this file puts them together and r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from smalt.dialogue.wording import Wording
+from smalt.grading.policy import GradingPolicy
 from smalt.lab.demo import DEMO_RECIPE
-from smalt.methods.cobalt import CobaltSettings
+from smalt.methods.catalogue import METHODS, find_method, section_of
+from smalt.methods.compatibility import complaints
+from smalt.methods.method import Method, MethodSettings, MethodTools
 from smalt.policy.loading import ModelSettings
 from smalt.problems.problem import Limits
 from smalt.problems.sources import ProblemSource
@@ -63,12 +67,18 @@ class GraderSettings(_Section):
 
     workers: int = Field(2, gt=0, description="Sandbox workers.")
     limits: Limits = Field(default_factory=Limits, description="Limits of problems that bring none.")
+    policy: GradingPolicy = Field(
+        default_factory=GradingPolicy, description="What is run again, what is audited, when a program's time is up."
+    )
 
 
 class RunSettings(_Section):
-    """Everything about a run but where it writes."""
+    """Everything about a run but where it writes.
 
-    method: Literal["cobalt"] = Field("cobalt", description="Training method.")
+    A recipe is loaded as a subclass that has one section more, named after the method and of the method's own type.
+    """
+
+    method: str = Field("cobalt", description="Training method: a name of methods/catalogue.py, or module:Class.")
     seed: int = Field(0, ge=0, description="Seed of everything random.")
     model: ModelSettings = Field(description="The model to start from.")
     problems: ProblemSections = Field(description="Problem sets.")
@@ -77,11 +87,27 @@ class RunSettings(_Section):
     warm_start: WarmStartSettings | None = Field(None, description="Supervised warm start; none by default.")
     collection: CollectionSettings = Field(default_factory=CollectionSettings, description="METHODS 1.2.")
     contexts: ContextRules = Field(default_factory=ContextRules, description="METHODS 1.3.")
-    cobalt: CobaltSettings = Field(default_factory=CobaltSettings, description="METHODS 1.4.")
     training: TrainingSettings = Field(default_factory=TrainingSettings, description="METHODS 1.5.")
     evaluation: CollectionSettings = Field(
         default_factory=lambda: CollectionSettings(turns=8), description="METHODS 1.6."
     )
+
+    @property
+    def method_class(self) -> type[Method[Any]]:
+        """The class of the method."""
+        return find_method(self.method)
+
+    def make_method(self, tools: MethodTools | None = None) -> Method[Any]:
+        """The method with its own settings; without tools, good for asking about its shape."""
+        own: MethodSettings = getattr(self, section_of(self.method))
+        return self.method_class(own, tools or MethodTools())
+
+    @property
+    def training_turns(self) -> int:
+        """The last turn that training sees."""
+        if self.method_class.starts_at == "context":
+            return self.contexts.max_attempts
+        return len(self.make_method().shape.branching)
 
     @model_validator(mode="after")
     def _fits_together(self) -> RunSettings:
@@ -90,13 +116,15 @@ class RunSettings(_Section):
                 "training.sampling: the policy gradient needs samples of the whole distribution: "
                 "set top_p to 1 and temperature above 0"
             )
-        if self.contexts.max_attempts > self.collection.turns:
+        if self.method_class.starts_at == "context" and self.contexts.max_attempts > self.collection.turns:
             raise ValueError(
                 f"contexts.max_attempts is {self.contexts.max_attempts} but collection.turns is only "
                 f"{self.collection.turns}: no context can hold that many programs"
             )
         if self.training.validate_every and self.problems.validation is None:
             raise ValueError("training.validate_every is set but problems.validation is missing")
+        for complaint in complaints(self.make_method(), self.training):
+            raise ValueError(complaint)
         return self
 
 
@@ -134,7 +162,29 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
     raw = _read_yaml(path)
     for override in overrides:
         _apply(raw, override)
-    return _checked(RunSettings, raw, str(path))
+    name = raw.get("method", "cobalt")
+    try:
+        method = find_method(str(name))
+    except ValueError as error:
+        raise SettingsError(f"{path}: method: {error}") from error
+    for dotted, value in method.defaults.items():
+        _apply_default(raw, dotted, value)
+    others = tuple(other for other in METHODS if other in raw and other != name)
+    return _checked(_settings_with((str(name), *others)), raw, str(path))
+
+
+@functools.cache
+def _settings_with(methods: tuple[str, ...]) -> type[RunSettings]:
+    """RunSettings with a section for each of `methods`; sections of methods that do not run are checked too.
+
+    Cached, so that equal recipes are of one class and compare as equal.
+    """
+    sections: dict[str, Any] = {}
+    for name in methods:
+        kind = find_method(name).settings_class
+        sections[section_of(name)] = (kind, Field(default_factory=kind, description=f"Settings of {name}."))
+    made: type[RunSettings] = create_model("RecipeSettings", __base__=RunSettings, **sections)
+    return made
 
 
 def dump_settings(settings: BaseModel) -> str:
@@ -172,6 +222,18 @@ def _plain(error: Any) -> str:
     if error["type"] == "missing":
         return "missing"
     return f"{error['msg'].removeprefix('Value error, ')} (got {error['input']!r:.80})"
+
+
+def _apply_default(raw: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set a dotted field where the recipe does not say it."""
+    *sections, field = dotted.split(".")
+    place = raw
+    for section in sections:
+        inner = place.setdefault(section, {})
+        if not isinstance(inner, dict):
+            return  # the check of the section will name what is wrong with it
+        place = inner
+    place.setdefault(field, value)
 
 
 def _apply(raw: dict[str, Any], override: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from smalt.credit.cobalt_reward import CobaltRewardSettings
 from smalt.dialogue.chat import ChatFormat
 from smalt.methods.cobalt import Cobalt, CobaltSettings
+from smalt.methods.method import MethodTools
 from tests.scripted import NO_CODE, RIGHT, WRONG, TrustedGrader, scripted_growth
 
 THIRD = 1 / 3  # share of the problem's tests that WRONG passes
@@ -13,12 +14,12 @@ ALL_WRONG = "```python\ndef f(x):\n    return [0]\n```"
 
 @pytest.fixture
 def cobalt(tokenizer):
-    return Cobalt(CobaltSettings(group_size=4), tokenizer)
+    return Cobalt(CobaltSettings(group_size=4), MethodTools(tokenizer))
 
 
 @pytest.fixture
 def thinking(tokenizer):
-    return Cobalt(CobaltSettings(group_size=4), tokenizer, is_thinking_model=True)
+    return Cobalt(CobaltSettings(group_size=4), MethodTools(tokenizer, is_thinking_model=True))
 
 
 def tree_of(chat, problem, cobalt, *replies, previous_best=0.0, broken=None):
@@ -58,7 +59,8 @@ def test_a_malformed_reply_loses_most_even_when_it_is_right(chat, problem, cobal
 
 
 def test_long_trailing_text_costs_a_little(chat, problem, tokenizer):
-    strict = Cobalt(CobaltSettings(group_size=4, reward=CobaltRewardSettings(trailing_tokens_limit=3)), tokenizer)
+    rules = CobaltRewardSettings(trailing_tokens_limit=3)
+    strict = Cobalt(CobaltSettings(group_size=4, reward=rules), MethodTools(tokenizer))
     assert rewards(chat, problem, strict, RIGHT, f"{RIGHT}\nThat is the program you want.") == pytest.approx([1, 0.99])
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from smalt.grading.verdicts import PublicResult, Status
 from smalt.problems.problem import CallTest
-from smalt.rollouts.growth import Shape, never_stop, stop_at_public_pass
+from smalt.rollouts.growth import Shape, never_stop, stop_at_public_pass, stop_when_solved
 from tests.conftest import drop_first
 from tests.scripted import NO_CODE, RIGHT, WRONG, SeededSampler, TrustedGrader, growth_with, scripted_growth
 
@@ -201,3 +201,23 @@ def test_an_error_text_with_a_lone_surrogate_can_be_fed_back(chat, problem):
     growth = scripted_growth(chat, [WRONG])
     node = failed_with(growth, problem, error="ValueError: \ud800")
     assert "ValueError: " in text_of(growth, growth.next_prompt(node).ids)
+
+
+def test_a_solved_program_or_a_failure_of_the_grader_ends_its_branch(chat, problem):
+    almost = RIGHT.replace("x[1:]", "x[1:] if x else 0")
+    broken = RIGHT.replace("x[1:]", "list(x)")
+    growth = scripted_growth(chat, [RIGHT, almost, broken], [RIGHT], grader=TrustedGrader(broken="list(x)"))
+    [tree] = grown(growth, Shape((3, 1), stop_when_solved), problem)
+    assert [len(node.children) for node in tree.children] == [0, 1, 0]
+    assert [node.turn for node in tree.nodes()] == [1, 1, 1, 2]
+
+
+def test_completions_sampled_earlier_are_graded_with_the_new_ones(chat, problem):
+    earlier = grown(scripted_growth(chat, [WRONG]), Shape.group(1), problem)[0].children[0].completion
+    growth = scripted_growth(chat, [RIGHT])
+    tree = growth.seed_of(problem)
+    growth.attach(tree, [earlier])
+    growth.grow([tree], Shape.group(1), seed=0)
+    assert [node.passes_all for node in tree.children] == [False, True]
+    assert tree.children[0].completion == earlier
+    assert tree.children[0].prompt == tree.root

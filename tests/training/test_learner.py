@@ -24,6 +24,11 @@ def groups(policy):
     return [TrainingGroup(p, tuple(c), (1.0, -1.0, 0.5, -0.5)) for p, c in zip(PROMPTS, sampled, strict=True)]
 
 
+def one_each(groups):
+    """Groups as trees of one group."""
+    return [[group] for group in groups]
+
+
 def learner(policy, reference=None, loss=NO_KL, **settings):
     return Learner(policy, reference, OptimiserSettings(**{"learning_rate": 1e-3, **settings}), loss, 1.0)
 
@@ -46,14 +51,14 @@ def test_good_completions_become_likelier_and_bad_ones_less(policy, groups):
     before = sums_of_logprobs(policy, groups)
     teacher = learner(policy)
     for step in range(3):
-        teacher.train_step(groups, step)
+        teacher.train_step(one_each(groups), step)
     change = sums_of_logprobs(policy, groups) - before
     advantages = torch.tensor([a for g in groups for a in g.advantages])
     assert ((change > 0) == (advantages > 0)).all()
 
 
 def test_on_the_first_step_nothing_is_clipped_and_the_ratios_are_one(policy, groups):
-    metrics = learner(policy).train_step(groups, 0)
+    metrics = learner(policy).train_step(one_each(groups), 0)
     assert metrics["clip_fraction"] == 0
     assert metrics["ratio_deviation"] == pytest.approx(0, abs=1e-4)
     assert metrics["loss"] == pytest.approx(-sum(a for g in groups for a in g.advantages) / 12, abs=1e-4)
@@ -67,7 +72,7 @@ def test_micro_batches_change_nothing_but_memory(policy, groups, tokens):
     other = copy.deepcopy(policy)
     whole, split = learner(policy, learning_rate=1e-4), learner(other, learning_rate=1e-4, micro_batch_tokens=tokens)
     for step in range(2):
-        a, b = whole.train_step(groups, step), split.train_step(groups, step)
+        a, b = whole.train_step(one_each(groups), step), split.train_step(one_each(groups), step)
         assert a == pytest.approx(b, rel=1e-3, abs=1e-6)
     assert distance(weights(policy), weights(other)) < 1e-6
 
@@ -75,23 +80,23 @@ def test_micro_batches_change_nothing_but_memory(policy, groups, tokens):
 def test_the_loss_is_a_mean_over_the_tokens_of_a_mini_batch(policy, groups):
     """Doubling a batch by repeating it leaves the step as it is."""
     other = copy.deepcopy(policy)
-    learner(policy, learning_rate=1e-4).train_step(groups, 0)
-    learner(other, learning_rate=1e-4).train_step([*groups, *groups], 0)
+    learner(policy, learning_rate=1e-4).train_step(one_each(groups), 0)
+    learner(other, learning_rate=1e-4).train_step(one_each([*groups, *groups]), 0)
     assert distance(weights(policy), weights(other)) < 1e-6
 
 
 def test_mini_batches_are_optimiser_steps_of_their_own(policy, groups):
     teacher = learner(policy, groups_per_update=1)
-    teacher.train_step(groups, 0)
+    teacher.train_step(one_each(groups), 0)
     assert {int(state["step"]) for state in teacher.optimizer.state.values()} == {3}
-    assert teacher.train_step(groups, 1)["ratio_deviation"] > 0
+    assert teacher.train_step(one_each(groups), 1)["ratio_deviation"] > 0
 
 
 def test_the_same_step_twice_gives_the_same_weights(policy, groups):
     other = copy.deepcopy(policy)
     settings = {"groups_per_update": 2}
-    learner(policy, **settings).train_step(groups, 4)
-    learner(other, **settings).train_step(groups, 4)
+    learner(policy, **settings).train_step(one_each(groups), 4)
+    learner(other, **settings).train_step(one_each(groups), 4)
     assert distance(weights(policy), weights(other)) == 0
 
 
@@ -100,22 +105,22 @@ def test_the_learning_rate_warms_up(policy, groups):
     assert [teacher.learning_rate(step) for step in range(6)] == pytest.approx(
         [0.25e-3, 0.5e-3, 0.75e-3, 1e-3, 1e-3, 1e-3]
     )
-    assert teacher.train_step(groups, 1)["learning_rate"] == pytest.approx(0.5e-3)
+    assert teacher.train_step(one_each(groups), 1)["learning_rate"] == pytest.approx(0.5e-3)
     assert teacher.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
     assert learner(policy).learning_rate(0) == pytest.approx(1e-3)
 
 
 def test_the_gradient_norm_is_reported_before_it_is_clipped(policy, groups):
     other = copy.deepcopy(policy)
-    free = learner(policy, gradient_clip=1e9).train_step(groups, 0)["grad_norm"]
-    clipped = learner(other, gradient_clip=free / 100).train_step(groups, 0)["grad_norm"]
+    free = learner(policy, gradient_clip=1e9).train_step(one_each(groups), 0)["grad_norm"]
+    clipped = learner(other, gradient_clip=free / 100).train_step(one_each(groups), 0)["grad_norm"]
     assert clipped == pytest.approx(free, rel=1e-5)
 
 
 def test_the_optimiser_sees_the_clipped_gradient(policy, groups):
     # AdamW's first step does not depend on the gradient's size; its first moment, 0.1 of the gradient, does.
     teacher = learner(policy, gradient_clip=1e-3)
-    teacher.train_step(groups, 0)
+    teacher.train_step(one_each(groups), 0)
     square = sum((state["exp_avg"] ** 2).sum().item() for state in teacher.optimizer.state.values())
     assert square**0.5 == pytest.approx(0.1 * 1e-3, rel=1e-2)
 
@@ -124,9 +129,9 @@ def test_the_penalty_pulls_back_to_the_reference(policy, groups):
     reference = copy.deepcopy(policy.model).requires_grad_(False)
     flat = [TrainingGroup(g.prompt_ids, g.completions, (0.0,) * 4) for g in groups]
     teacher = learner(policy, reference, LossSettings(kl_coefficient=1.0))
-    assert teacher.train_step(flat, 0)["kl"] == pytest.approx(0, abs=1e-9)
-    learner(policy).train_step(groups, 0)
-    kls = [teacher.train_step(flat, step)["kl"] for step in range(1, 12)]
+    assert teacher.train_step(one_each(flat), 0)["kl"] == pytest.approx(0, abs=1e-9)
+    learner(policy).train_step(one_each(groups), 0)
+    kls = [teacher.train_step(one_each(flat), step)["kl"] for step in range(1, 12)]
     assert kls[0] > 1e-5
     assert kls[-1] < 0.5 * kls[0]
 
@@ -142,5 +147,5 @@ def test_the_temperature_of_sampling_is_that_of_the_ratio(policy):
     )[0]
     group = TrainingGroup(PROMPTS[0], tuple(sampled), (1.0, -1.0, 0.5, -0.5))
     settings = OptimiserSettings(learning_rate=1e-3)
-    metrics = Learner(policy, None, settings, NO_KL, temperature=0.7).train_step([group], 0)
+    metrics = Learner(policy, None, settings, NO_KL, temperature=0.7).train_step([[group]], 0)
     assert metrics["ratio_deviation"] == pytest.approx(0, abs=1e-4)

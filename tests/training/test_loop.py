@@ -6,8 +6,14 @@ import json
 import pytest
 import torch
 
+from smalt.credit.advantage_settings import AdvantageSettings
+from smalt.credit.estimators import Estimator
 from smalt.dialogue.chat import ChatFormat
 from smalt.methods.cobalt import Cobalt, CobaltSettings
+from smalt.methods.grpo import GRPO, GRPOSettings
+from smalt.methods.grpo_mt import GRPOMT, GRPOMTSettings
+from smalt.methods.method import MethodTools
+from smalt.methods.murphy import Murphy, MurphySettings
 from smalt.policy.loading import ModelSettings, load_policy
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.sampling import SamplingSettings
@@ -15,7 +21,7 @@ from smalt.reports.run_report import write_run_report
 from smalt.rollouts.records import Context
 from smalt.training.learner import Learner
 from smalt.training.loop import TrainingLoop
-from smalt.training.settings import LossSettings, OptimiserSettings, TrainingSettings
+from smalt.training.settings import LossSettings, NeverGiveUpSettings, OptimiserSettings, TrainingSettings
 from tests.conftest import drop_first
 from tests.scripted import NO_CODE, RIGHT, WRONG, TextGrader, TrustedGrader, growth_with, scripted_growth
 
@@ -64,7 +70,7 @@ def loop_of(folder, policy, growth, settings=SETTINGS, on_step=quiet, group_size
     folder.mkdir(parents=True, exist_ok=True)
     reference = copy.deepcopy(policy.model).requires_grad_(False)
     return TrainingLoop(
-        method=Cobalt(CobaltSettings(group_size=group_size), policy.tokenizer),
+        method=Cobalt(CobaltSettings(group_size=group_size), MethodTools(policy.tokenizer)),
         growth=growth,
         learner=Learner(policy, reference, settings.optimiser, settings.loss, settings.sampling.temperature),
         settings=settings,
@@ -277,3 +283,111 @@ def test_validation_needs_room_for_its_own_completions(model_folder, tmp_path):
     loop.settings = settings.model_copy(update={"validate_every": 1, "max_steps": 1})
     loop.run(contexts_of(chat), contexts_of(chat))
     assert asked == []
+
+
+def problem_loop(policy, chat, folder, method, *levels, settings=SETTINGS, grader=None):
+    """A loop of a method that starts at bare problems; its replies are scripted."""
+    loop = loop_of(folder, policy, scripted_growth(chat, *levels, grader=grader), settings=settings)
+    loop.method = method
+    return loop
+
+
+def test_a_method_of_several_turns_starts_at_the_problem_with_its_messages(policy, chat, tmp_path):
+    method = Murphy(MurphySettings(group_size=2, turns=2))
+    loop = problem_loop(policy, chat, tmp_path, method, [NO_CODE, WRONG], [RIGHT, WRONG, RIGHT, NO_CODE])
+    metrics = loop.train_step(contexts_of(chat, "a"), 0)
+    first, second = loop.growth.sampler.requests
+    assert first[0].prompt_ids == loop.growth.seed_of(PROBLEMS["a"]).root.ids
+    assert [request.count for request in second] == [2, 2]
+    assert metrics["is_skipped"] == 0
+    assert metrics["solved_share_first_turn"] == 0
+    assert metrics["solved_share_after_failure"] == 0.5
+    assert metrics["groups_without_signal"] == pytest.approx(1 / 3)  # both first programs were mended: 1 and 1
+    assert metrics["sampled_tokens"] == sum(
+        len(chat.tokenizer.encode(r)) + 1 for r in (NO_CODE, WRONG) * 2 + (RIGHT,) * 2
+    )
+
+
+def test_dialogues_validate_by_their_last_program(policy, chat, tmp_path):
+    method = GRPOMT(GRPOMTSettings(group_size=2, turns=2))
+    loop = problem_loop(policy, chat, tmp_path, method, [RIGHT, WRONG, NO_CODE], [RIGHT, WRONG])
+    assert loop.validate(contexts_of(chat)) == pytest.approx(2 / 3)
+    assert [len(asked) for asked in loop.growth.sampler.requests] == [3, 2]
+
+
+def test_dynamic_sampling_goes_on_until_enough_trees_have_a_signal(policy, chat, tmp_path):
+    loop = scripted_loop(
+        policy, chat, tmp_path, [RIGHT] * 4, [RIGHT, WRONG, RIGHT, RIGHT], [WRONG, RIGHT] * 2, group_size=2
+    )
+    spare = [contexts_of(chat, "bc"), contexts_of(chat, "ca"), contexts_of(chat, "ab")]
+    metrics = loop.train_step(contexts_of(chat, "ab"), 0, spare)
+    assert [len(asked) for asked in loop.growth.sampler.requests] == [2, 2, 2]
+    assert len(set(loop.growth.sampler.seeds)) == 3
+    # One tree of the second round and the first of the two in the third: as many as were meant.
+    assert metrics["trained_tokens"] == 2 * sum(len(chat.tokenizer.encode(r)) + 1 for r in (RIGHT, WRONG))
+    assert metrics["sampled_tokens"] > metrics["trained_tokens"]
+
+
+def test_spare_batches_follow_from_the_step_alone(policy, chat, tmp_path):
+    loop = scripted_loop(policy, chat, tmp_path)
+    contexts = contexts_of(chat)
+    loop.settings = SETTINGS.model_copy(update={"dynamic_sampling_rounds": 3})
+    assert loop._batches(contexts, 4) == loop._batches(contexts, 4)
+    drawn = [batch for step in range(3) for batch in loop._batches(contexts, step)]
+    loop.settings = SETTINGS
+    assert drawn == [batch for step in range(9) for batch in loop._batches(contexts, step)]
+
+
+def persistent(**changes):
+    return SETTINGS.model_copy(update={"never_give_up": NeverGiveUpSettings(probability=1.0, max_rounds=2), **changes})
+
+
+def ngu_tools(tokenizer):
+    return MethodTools(tokenizer, estimator=Estimator(AdvantageSettings(estimator="ngu")))
+
+
+def test_a_prompt_on_which_everything_failed_comes_back_with_its_completions(policy, chat, tmp_path):
+    method = GRPO(GRPOSettings(group_size=2), ngu_tools(policy.tokenizer))
+    levels = [NO_CODE] * 2, [NO_CODE] * 4, [NO_CODE] * 4, [RIGHT, RIGHT, RIGHT, NO_CODE], [RIGHT, WRONG]
+    loop = problem_loop(policy, chat, tmp_path, method, *levels, settings=persistent())
+    skipped = [loop.train_step(contexts_of(chat, "a"), step)["is_skipped"] for step in range(3)]
+    assert skipped == [1, 1, 1]
+    [waiting] = loop.persistence.waiting
+    assert [len(completions) for completions in waiting.rounds] == [2, 2]
+    assert waiting.forgotten == (0.0, 0.0)
+    metrics = loop.train_step(contexts_of(chat, "b"), 3)
+    # Fresh: two right. Returned: two rounds of two old ones and one right of two. The fresh group has no signal.
+    tokens = {reply: len(chat.tokenizer.encode(reply)) + 1 for reply in (RIGHT, NO_CODE)}
+    assert metrics["trained_tokens"] == tokens[RIGHT] + 5 * tokens[NO_CODE]
+    assert metrics["sampled_tokens"] == 3 * tokens[RIGHT] + tokens[NO_CODE]
+    assert loop.persistence.waiting == []
+    loop.train_step(contexts_of(chat, "c"), 4)
+    assert [len(asked) for asked in loop.growth.sampler.requests] == [1, 2, 2, 2, 1]
+
+
+def test_failed_prompts_survive_a_kill(model_folder, tmp_path):
+    settings = persistent(advantages=AdvantageSettings(estimator="ngu"), loss=LossSettings(kl_coefficient=0))
+
+    def ngu_loop(folder, **options):
+        loop = real_loop(folder, model_folder, settings=settings, group_size=2, **options)
+        loop.method = GRPO(GRPOSettings(group_size=2), ngu_tools(loop.learner.policy.tokenizer))
+        return loop
+
+    whole = ngu_loop(tmp_path / "whole")
+    run(whole)
+    with pytest.raises(KilledError):
+        run(ngu_loop(tmp_path / "killed", on_step=kill_after(4)))
+    resumed = ngu_loop(tmp_path / "killed")
+    run(resumed)
+    assert same(weights(resumed), weights(whole))
+    assert resumed.persistence.waiting == whole.persistence.waiting
+    assert without_seconds(metrics_of(tmp_path / "killed")) == without_seconds(metrics_of(tmp_path / "whole"))
+    assert len(list((tmp_path / "whole/failed_prompts").iterdir())) == 2
+
+
+def test_whitening_changes_the_update(model_folder, undisturbed, tmp_path):
+    loop = real_loop(tmp_path, model_folder, settings=undisturbed.settings)
+    estimator = Estimator(AdvantageSettings(estimator="reinforce_plus_plus"))
+    loop.method = Cobalt(loop.method.settings, MethodTools(loop.learner.policy.tokenizer, estimator=estimator))
+    run(loop)
+    assert not same(weights(loop), weights(undisturbed))

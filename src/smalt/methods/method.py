@@ -1,26 +1,93 @@
-"""What a method is: a way to grow a tree and a way to give credit in it."""
+"""What a method is: a way to grow a tree, a way to give credit in it, and its defaults.
+
+A method does not sample, grade, or touch the model. `docs/methods/your-own.md` writes one in thirty lines.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict
+
+from smalt.credit.advantage_settings import OverlongSettings
+from smalt.credit.estimators import Estimator, overlong_penalty
 from smalt.rollouts.growth import Shape
 from smalt.rollouts.tree import Node, Tree
-from smalt.training.groups import TrainingGroup
+from smalt.training.groups import TrainingGroup, training_groups
 
 
-class Method(Protocol):
-    """A method of training. To add one, write a file beside this one, its page and its recipe."""
+class MethodSettings(BaseModel):
+    """A method's own choices; the recipe's section of the method's name holds them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class MethodTools:
+    """What a run lends to its method."""
+
+    tokenizer: Any = None
+    """Counts tokens of a text."""
+    is_thinking_model: bool = False
+    estimator: Estimator = field(default_factory=Estimator)
+    """Turns the rewards of a group into advantages."""
+    overlong: OverlongSettings | None = None
+    """Penalty on long completions, if any."""
+    log_ratios: Callable[[Sequence[Node]], list[float]] = lambda nodes: [0.0] * len(nodes)
+    """For each node the mean over its tokens of log pi / pi_ref, for methods that need the reference policy."""
+
+
+Options = TypeVar("Options", bound=MethodSettings)
+
+
+@dataclass(frozen=True)
+class Method(ABC, Generic[Options]):
+    """A method of training."""
+
+    settings: Options
+    tools: MethodTools = field(default_factory=MethodTools)
+
+    settings_class: ClassVar[type[MethodSettings]]
+    starts_at: ClassVar[Literal["problem", "context"]] = "problem"
+    """Whether trees start at bare problems, or at contexts cut from stored trajectories."""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    """Fields of other sections, by dotted name, that a recipe of this method has unless it says otherwise."""
+    has_own_advantages: ClassVar[bool] = False
+    """Whether `credit` computes advantages itself and `training.advantages` means nothing to it."""
+    has_several_rewards: ClassVar[bool] = False
+    """Whether nodes carry `reward_parts` that GDPO can normalise one by one."""
+    learns_values: ClassVar[bool] = False
+    """Whether groups carry returns, from which the learner subtracts a learned value of each prompt."""
+    has_own_length_rule: ClassVar[bool] = False
+    """Whether the reward minds the length already, so that an overlong penalty would count it twice."""
 
     @property
+    @abstractmethod
     def shape(self) -> Shape:
         """How trees grow."""
-        ...
 
+    @abstractmethod
     def credit(self, tree: Tree) -> list[TrainingGroup]:
-        """Set `reward` on the nodes of a grown tree and return the groups that carry a signal."""
-        ...
+        """Set `reward` and `credit` on the nodes of a grown tree; return the groups that carry a signal."""
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether `credit` asks for `tools.log_ratios`."""
+        return False
 
     def validation_score(self, node: Node) -> float:
-        """Score of one program in validation, 0 to 1."""
-        ...
+        """Score of one program in validation: 1 when all tests pass, else 0."""
+        return float(node.passes_all)
+
+    def compare(self, siblings: Sequence[Node], forgotten: Sequence[float] = ()) -> list[TrainingGroup]:
+        """The siblings with advantages from their credits: one group, or none when nobody differs."""
+        parts = [node.reward_parts for node in siblings] if self.has_several_rewards else []
+        advantages = self.tools.estimator([node.credit for node in siblings], parts, forgotten)
+        return training_groups(zip(siblings, advantages, strict=True))
+
+    def length_penalty(self, node: Node) -> float:
+        """The overlong penalty of a node's completion, 0 without one."""
+        return overlong_penalty(len(node.completion.ids), self.tools.overlong) if self.tools.overlong else 0.0

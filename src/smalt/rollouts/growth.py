@@ -39,6 +39,11 @@ def stop_at_public_pass(node: Node) -> bool:
     return node.passes_public
 
 
+def stop_when_solved(node: Node) -> bool:
+    """A program that passes every test ends its branch, and so does one on which the grader failed."""
+    return node.passes_all or node.is_infra_error
+
+
 @dataclass(frozen=True)
 class Shape:
     """How many completions each prompt of each level gets: `(n, 1, 1)` is n chains of three turns."""
@@ -93,6 +98,10 @@ class Growth:
             if level + 1 < len(shape.branching):
                 inner = [(tree, node) for tree, node in grown if not shape.is_leaf(node)]
                 open_prompts = [(tree, node, self.next_prompt(node)) for tree, node in inner]
+
+    def attach(self, tree: Tree, completions: Sequence[Completion]) -> None:
+        """Hang completions that were sampled earlier under a tree's root, and grade them."""
+        self._attach([(tree, None, tree.root)], [completions])
 
     def next_prompt(self, node: Node) -> Prompt:
         """The prompt that follows a node: its history and the feedback on it."""

@@ -34,6 +34,10 @@ class Node:
     children: list[Node] = field(default_factory=list)
     reward: float | None = None
     """Own reward; None until credit was given, and for ever when the grader failed on this node."""
+    reward_parts: tuple[float, ...] = ()
+    """The several rewards that `reward` is made of, where a method has them apart."""
+    credit: float | None = None
+    """What the node is compared by: its own reward, or what the method made of it and of what came later."""
 
     @property
     def program(self) -> str | None:
@@ -65,6 +69,11 @@ class Node:
         """Whether every test passed."""
         return self.grade is not None and self.grade.passes_all
 
+    @property
+    def turn(self) -> int:
+        """Turn at which it was sampled, counted from 1 at the tree's root."""
+        return 1 if self.parent is None else self.parent.turn + 1
+
     def leaves(self) -> list[Node]:
         """The childless nodes at and below this one, depth first."""
         return [leaf for child in self.children for leaf in child.leaves()] or [self]
@@ -85,6 +94,10 @@ class Tree:
     """Best pass rate among the programs already in the root prompt (0 for a bare problem)."""
     attempts: int = 0
     """Number of programs already in the root prompt."""
+    kept: int = 0
+    """How many of the first children were sampled in an earlier step (NGU)."""
+    forgotten: tuple[float, ...] = ()
+    """Rewards of earlier completions of the root prompt that are no longer kept (NGU)."""
     children: list[Node] = field(default_factory=list)
 
     def nodes(self) -> Iterator[Node]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -15,9 +16,11 @@ from torch import Tensor
 
 from smalt.policy.loading import Policy
 from smalt.policy.logprobs import CompletionGroup, TokenLogprobs, completion_logprobs
+from smalt.training.aggregation import token_weights
 from smalt.training.groups import TrainingGroup
 from smalt.training.loss import LossInputs, policy_loss
 from smalt.training.settings import LossSettings, OptimiserSettings
+from smalt.training.turn_value import policy_parameters, prompt_values, value_parameters
 
 
 class Learner:
@@ -50,36 +53,56 @@ class Learner:
         """Learning rate of training step `step`, counted from 0."""
         return self.settings.learning_rate * min(1.0, (step + 1) / max(1, self.settings.warm_up_steps))
 
-    def train_step(self, groups: Sequence[TrainingGroup], step: int) -> dict[str, float]:
-        """One pass over `groups` in mini-batches; returns means over tokens for the log."""
+    def train_step(self, trees: Sequence[Sequence[TrainingGroup]], step: int) -> dict[str, float]:
+        """One pass over the groups of `trees` in mini-batches; returns means over tokens for the log.
+
+        A mini-batch is made of whole trees, so that what was compared is updated together.
+        """
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.learning_rate(step)
-        order = list(groups)
+        order = [self._with_value_advantages(groups) for groups in trees]
         random.Random(f"mini-batches/{step}").shuffle(order)
         totals = _Totals()
         size = self.settings.groups_per_update
         for start in range(0, len(order), size):
-            totals.add(self._update(order[start : start + size]))
+            totals.add(self._update(list(chain.from_iterable(order[start : start + size]))))
         return totals.means() | {"learning_rate": self.learning_rate(step)}
 
+    def _with_value_advantages(self, groups: Sequence[TrainingGroup]) -> list[TrainingGroup]:
+        """The groups of a tree; where there are returns, with the advantage over the value as it is before the step."""
+        found = []
+        for group in groups:
+            if group.returns:
+                with torch.no_grad():
+                    value = prompt_values(self.policy.model, [group.prompt_ids]).item()
+                group = replace(group, advantages=tuple(earned - value for earned in group.returns))
+            found.append(group)
+        return found
+
     def _update(self, groups: Sequence[TrainingGroup]) -> _Totals:
-        """One optimiser step; the loss is the mean over the mini-batch's tokens."""
-        totals = _Totals(updates=1, tokens=sum(len(c.ids) for g in groups for c in g.completions))
+        """One optimiser step on a mini-batch."""
+        rows = [completion for group in groups for completion in group.completions]
+        totals = _Totals(updates=1, tokens=sum(len(row.ids) for row in rows), completions=len(rows))
+        weights = token_weights(groups, self.loss_settings)
         self.policy.model.train()
-        for micro_batch in self._micro_batches(groups):
+        for micro_batch in self._micro_batches(list(zip(groups, weights, strict=True))):
             self._backward(micro_batch, totals)
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.model.parameters(), self.settings.gradient_clip)
+        # Apart, so that large errors of a young value head do not scale the policy's gradient down.
+        torch.nn.utils.clip_grad_norm_(value_parameters(self.policy.model), self.settings.gradient_clip)
+        norm = torch.nn.utils.clip_grad_norm_(policy_parameters(self.policy.model), self.settings.gradient_clip)
         totals.gradient_norm = norm.item()
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.policy.model.eval()
         return totals
 
-    def _backward(self, groups: Sequence[TrainingGroup], totals: _Totals) -> None:
+    def _backward(self, batch: Sequence[_Weighted], totals: _Totals) -> None:
+        groups = [group for group, _ in batch]
         ids = [CompletionGroup(g.prompt_ids, [completion.ids for completion in g.completions]) for g in groups]
         scored = completion_logprobs(self.policy.model, ids, self.temperature)
         reference = self._reference_logprobs(ids)
         rows = [completion.logprobs for group in groups for completion in group.completions]
+        weights = [weight for _, of_group in batch for weight in of_group or ()]
         sums = policy_loss(
             LossInputs(
                 logprobs=scored.logprobs,
@@ -87,15 +110,27 @@ class Learner:
                 reference_logprobs=reference.logprobs if reference is not None else None,
                 advantages=scored.logprobs.new_tensor([a for group in groups for a in group.advantages]),
                 mask=scored.mask,
+                weights=scored.logprobs.new_tensor(weights) if weights else None,
             ),
             self.loss_settings,
         )
-        torch.autograd.backward(sums.loss / totals.tokens)
-        totals.loss += sums.loss.item()
+        loss = sums.loss if weights else sums.loss / totals.tokens
+        if any(group.returns for group in groups):
+            squares = self._value_squares(groups)
+            totals.value_squares += squares.item()
+            loss = loss + self.loss_settings.value_coefficient * squares / totals.completions
+        torch.autograd.backward(loss)
+        totals.loss += sums.loss.item() * (totals.tokens if weights else 1)
         totals.kl += sums.kl
         totals.clipped += sums.clipped
         totals.ratio_deviation += sums.ratio_deviation
         totals.entropy += scored.entropy.sum().item()
+
+    def _value_squares(self, groups: Sequence[TrainingGroup]) -> Tensor:
+        """Sum over completions of (value of the prompt - return)^2."""
+        values = prompt_values(self.policy.model, [group.prompt_ids for group in groups])
+        rows = values.repeat_interleave(torch.tensor([len(g.returns) for g in groups], device=values.device))
+        return (rows - rows.new_tensor([earned for group in groups for earned in group.returns])).square().sum()
 
     def _reference_logprobs(self, groups: Sequence[CompletionGroup]) -> TokenLogprobs | None:
         if self.reference is None or self.loss_settings.kl_coefficient == 0:
@@ -103,16 +138,20 @@ class Learner:
         with torch.no_grad():
             return completion_logprobs(self.reference, groups, self.temperature)
 
-    def _micro_batches(self, groups: Sequence[TrainingGroup]) -> Iterator[list[TrainingGroup]]:
+    def _micro_batches(self, groups: Sequence[_Weighted]) -> Iterator[list[_Weighted]]:
         """Groups of similar length together, within the token budget; a group is never split."""
-        batch: list[TrainingGroup] = []
-        for group in sorted(groups, key=lambda g: len(g.prompt_ids)):
-            if batch and _padded_tokens([*batch, group]) > self.settings.micro_batch_tokens:
+        batch: list[_Weighted] = []
+        for entry in sorted(groups, key=lambda weighted: len(weighted[0].prompt_ids)):
+            if batch and _padded_tokens([g for g, _ in (*batch, entry)]) > self.settings.micro_batch_tokens:
                 yield batch
                 batch = []
-            batch.append(group)
+            batch.append(entry)
         if batch:
             yield batch
+
+
+_Weighted = tuple[TrainingGroup, list[float] | None]
+"""A group and the weights of its completions' tokens."""
 
 
 @dataclass
@@ -121,7 +160,9 @@ class _Totals:
 
     updates: int = 0
     tokens: int = 0
+    completions: int = 0
     loss: float = 0.0
+    value_squares: float = 0.0
     kl: float = 0.0
     clipped: int = 0
     ratio_deviation: float = 0.0
@@ -136,7 +177,8 @@ class _Totals:
     def means(self) -> dict[str, float]:
         """Means over tokens; the gradient norm is a mean over updates."""
         tokens = max(1, self.tokens)
-        return {
+        values = {"value_error": self.value_squares / self.completions} if self.value_squares else {}
+        return values | {
             "loss": self.loss / tokens,
             "kl": self.kl / tokens,
             "clip_fraction": self.clipped / tokens,

@@ -2,22 +2,73 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from smalt.credit.advantage_settings import AdvantageSettings, OverlongSettings
 from smalt.policy.sampling import SamplingSettings
 from smalt.training.batches import steps_of_epochs
 
 
 class LossSettings(BaseModel):
-    """The clipped objective of GRPO with clip-higher and a penalty towards the reference policy."""
+    """The objective on token log-probabilities, its mean over a mini-batch, and a penalty towards the reference."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    objective: Literal["clipped", "gspo", "cispo", "oapl"] = Field(
+        "clipped",
+        description="clipped: PPO's and GRPO's; gspo: clipped ratio of whole completions; cispo: clipped weight, "
+        "gradient kept; oapl: regression on the advantage. Formulas in training/loss.py.",
+    )
+    aggregation: Literal["tokens", "sequences", "constant", "turns"] = Field(
+        "tokens",
+        description="Mean over the mini-batch: tokens (DAPO, Cobalt's code), sequences (GRPO's paper: tokens of a "
+        "completion, then completions), constant (Dr.GRPO: sum over tokens / constant_length, then completions), "
+        "turns (tokens of a turn, then turns: MURPHY, ours).",
+    )
+    constant_length: int | None = Field(
+        None, gt=0, description="Dr.GRPO's divisor, in tokens; usually sampling.max_new_tokens."
+    )
     clip_low: float = Field(0.2, gt=0, lt=1, description="Lower clip of the ratio: 1 - clip_low (Cobalt: 0.2).")
-    clip_high: float = Field(0.4, gt=0, description="Upper clip of the ratio: 1 + clip_high (Cobalt: 0.4).")
+    clip_high: float = Field(
+        0.4,
+        gt=0,
+        description="Upper clip of the ratio: 1 + clip_high (Cobalt: 0.4; DAPO: 0.28). CISPO: its weight is at most "
+        "1 + clip_high and has no lower bound.",
+    )
+    value_coefficient: float = Field(
+        0.5, gt=0, description="Weight of the squared error of values, for methods that learn them (our default)."
+    )
+    oapl_beta: float = Field(1.0, gt=0, description="OAPL: temperature of value and regression (our default).")
     kl_coefficient: float = Field(
         1e-4, ge=0, description="Weight of the KL penalty (Cobalt: 1e-4); 0 spares the reference policy."
     )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LossSettings:
+        if (self.aggregation == "constant") != (self.constant_length is not None):
+            raise ValueError("aggregation 'constant' and constant_length need each other: set both or neither")
+        if self.objective in ("gspo", "oapl") and self.aggregation != "sequences":
+            raise ValueError(
+                f"objective {self.objective!r} is one term a completion: set aggregation to 'sequences', "
+                "else long completions would count that term once a token"
+            )
+        if self.objective == "gspo" and self.clip_high > 0.05:
+            raise ValueError(
+                f"clip_high {self.clip_high:g} never clips a completion's mean ratio, which stays within about 1e-3 "
+                "of 1: set clip_low and clip_high as GSPO has them, 3e-4 and 4e-4"
+            )
+        return self
+
+
+class NeverGiveUpSettings(BaseModel):
+    """NGU: prompts on which every program failed come back (METHODS 4)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    probability: float = Field(0.5, gt=0, le=1, description="Chance that such a prompt is in the next step too (ours).")
+    max_rounds: int = Field(4, gt=0, description="Rounds that old completions are kept; older ones only count.")
 
 
 class OptimiserSettings(BaseModel):
@@ -31,7 +82,9 @@ class OptimiserSettings(BaseModel):
     beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's beta 1.")
     beta2: float = Field(0.999, ge=0, lt=1, description="AdamW's beta 2.")
     gradient_clip: float = Field(1.0, gt=0, description="Largest gradient norm (Cobalt: 1.0).")
-    groups_per_update: int = Field(64, gt=0, description="Mini-batch: groups an optimiser step (Cobalt: 64).")
+    groups_per_update: int = Field(
+        64, gt=0, description="Mini-batch: trees with a signal an optimiser step (Cobalt: 64 prompts)."
+    )
     micro_batch_tokens: int = Field(
         16384, gt=0, description="Tokens (rows x longest) held at once; only memory and speed depend on it."
     )
@@ -50,7 +103,18 @@ class TrainingSettings(BaseModel):
         description="How groups are drawn (Cobalt: temperature 1.0, 6,144 tokens).",
     )
     optimiser: OptimiserSettings = Field(default_factory=OptimiserSettings, description="AdamW.")
-    loss: LossSettings = Field(default_factory=LossSettings, description="The clipped loss.")
+    loss: LossSettings = Field(default_factory=LossSettings, description="The loss.")
+    advantages: AdvantageSettings = Field(
+        default_factory=AdvantageSettings, description="How the members of a group are compared."
+    )
+    overlong: OverlongSettings | None = Field(None, description="DAPO's soft penalty on long completions, if any.")
+    dynamic_sampling_rounds: int = Field(
+        1,
+        gt=0,
+        description="DAPO's dynamic sampling: batches drawn at most until contexts_per_step trees carry a signal; "
+        "1 takes what the first gives.",
+    )
+    never_give_up: NeverGiveUpSettings | None = Field(None, description="NGU's return of failed prompts, if any.")
     validate_every: int = Field(0, ge=0, description="Steps between validations; 0 for none.")
     validation_contexts: int = Field(256, gt=0, description="Most contexts a validation scores.")
     validation_sampling: SamplingSettings = Field(
