@@ -72,6 +72,7 @@ class Run:
             self.cut_contexts()
             self.train(grader)
             self.evaluate("after", str(self.folder / "final"), grader)
+            self._say_overturned(grader.statistics.disagreements)
         return self.report()
 
     @property
@@ -249,6 +250,13 @@ class Run:
         """Whether contexts, the product of collection, are needed and not there yet."""
         is_needed = self.settings.method_class.starts_at == "context"
         return is_needed and not (self.folder / "contexts.parquet").exists()
+
+    def _say_overturned(self, count: int) -> None:
+        if count:
+            self.console.print(
+                f"[yellow]{count} tests ended otherwise in a process of their own than among others, "
+                "and were decided by the former: programs that keep state[/yellow]"
+            )
 
     def _say_left_out(self, count: int, what: str, why: str) -> None:
         if count:
