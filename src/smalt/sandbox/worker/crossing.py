@@ -102,6 +102,18 @@ def decode(data: Any, rebuild: Callable[[int, str], Any], note: Callable[[Any], 
     return values.decode(data, other)
 
 
+def has_nan(value: Any) -> bool:
+    """Whether a decoded value is or contains NaN."""
+    kind = type(value)
+    if kind is float or kind is complex:
+        return bool(value != value)
+    if kind is dict:
+        return any(map(has_nan, value)) or any(map(has_nan, value.values()))
+    if kind in (list, tuple, set, frozenset, deque):
+        return any(map(has_nan, value))
+    return kind.__name__ == "ndarray" and bool((value != value).any())
+
+
 def _decode_known(tag: str, body: Any) -> Any:
     if tag == "r":
         return range(*(int(values.decode(number)) for number in body))

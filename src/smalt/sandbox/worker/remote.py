@@ -54,11 +54,16 @@ class Program:
         self._connection = connection
         self.has_judged = False
         """Whether the program had a say in the test besides returning values."""
+        self._allows_nan = False
         self._has_answered = False
         self._chosen_types: set[type] = set()
 
-    def start_over(self) -> set[str]:
-        """Run the program afresh; returns the names it defines."""
+    def start_over(self, allows_nan: bool) -> set[str]:
+        """Run the program afresh; returns the names it defines.
+
+        Unless the test allows NaN, a value with NaN is an error: `if abs(f(x) - y) > 1e-6: raise` would let it pass.
+        """
+        self._allows_nan = allows_nan
         self.has_judged = False
         self._chosen_types = set()
         names = {str(name) for name in self._ask(["start_over"])[0]}
@@ -112,7 +117,10 @@ class Program:
             raise self._too_large(error) from None
 
     def _decode(self, data: Any) -> Any:
-        return crossing.decode(data, lambda number, name: RemoteObject(self, number, name), self._note)
+        value = crossing.decode(data, lambda number, name: RemoteObject(self, number, name), self._note)
+        if not self._allows_nan and crossing.has_nan(value):
+            raise CandidateError("the program returned NaN, which the test does not mention")
+        return value
 
     def _note(self, value: Any) -> None:
         """Remember that the program can have the test hold a value of this type, or of this type's instances."""
