@@ -1,4 +1,8 @@
-"""Log-probabilities of sampled completions, with gradient, each prompt computed once for its whole group."""
+"""Log-probabilities of sampled completions, with gradient, every token that rows share computed once.
+
+Where the model can (`capabilities.py` decides, once per model), rows go in as a packed prefix trie; else padded to
+the longest. Either way logits exist only for completion tokens, and a chunk at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from smalt.policy.caching import cache_argument
-from smalt.policy.local_sampler import left_padded
+from smalt.policy.capabilities import capabilities_of, head_logits, last_hidden
+from smalt.policy.layouts import Layout, Row, packed_batches, padded_batches
+from smalt.policy.token_scores import score_tokens
+from smalt.policy.trie import Places
 
 
 @dataclass(frozen=True)
@@ -23,66 +30,87 @@ class CompletionGroup:
 
 @dataclass(frozen=True)
 class TokenLogprobs:
-    """Per completion token; rows are the groups' completions in order, padded at the right."""
+    """Per completion token; one row per completion in the order given, padded at the right."""
 
     logprobs: Tensor
-    """`[rows, longest completion]`, 0 where `mask` is 0; differentiable."""
+    """`[rows, longest completion]` in float32, 0 where `mask` is 0; differentiable."""
     entropy: Tensor
     """`[rows, longest completion]` in nats, without gradient, 0 where `mask` is 0."""
     mask: Tensor
     """`[rows, longest completion]`, 1 on completion tokens."""
+    computed_tokens: int
+    """Tokens that went through the model: the distinct ones, or with padding where it cannot share."""
 
 
 def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperature: float) -> TokenLogprobs:
+    """`row_logprobs` of the groups' completions in order."""
+    rows = [Row(group.prompt_ids, completion) for group in groups for completion in group.completions]
+    return row_logprobs(model, rows, temperature)
+
+
+def row_logprobs(model: Any, rows: Sequence[Row], temperature: float) -> TokenLogprobs:
     """Score every completion token under softmax(logits / temperature).
 
-    The prompts run once with a cache that is then repeated for their completions; gradients flow through it. The
-    result equals that of padded prompt + completion rows up to rounding. All groups run in one batch: the caller
-    keeps it within memory.
+    All rows run in one batch: `micro_batches` cuts them so that it fits into memory. Packed or padded, the result and
+    its gradient are the same up to rounding.
     """
-    from transformers import DynamicCache
+    lay_out = Layout.packed if capabilities_of(model).packs_tries else Layout.padded
+    return score_layout(model, rows, lay_out(rows, model.device), temperature)
 
-    device = model.device
-    prompt_ids, prompt_mask = left_padded([group.prompt_ids for group in groups], device)
-    counts = torch.tensor([len(group.completions) for group in groups], device=device)
-    group_of_row = torch.arange(len(groups), device=device).repeat_interleave(counts)
-    cache = DynamicCache(config=model.config)
-    prefill = model(
-        input_ids=prompt_ids,
-        attention_mask=prompt_mask,
-        position_ids=(prompt_mask.cumsum(1) - 1).clamp(min=0),
-        **cache_argument(model, cache),
-        logits_to_keep=1,
+
+def micro_batches(model: Any, rows: Sequence[Row], budget: int) -> list[list[int]]:
+    """Numbers of rows that go through the model together, at most `budget` computed tokens at a time."""
+    batches = packed_batches if capabilities_of(model).packs_tries else padded_batches
+    return batches(rows, budget)
+
+
+def score_layout(model: Any, rows: Sequence[Row], layout: Layout, temperature: float) -> TokenLogprobs:
+    """`row_logprobs` of rows that were laid out already."""
+    tokens, device = _CompletionTokens.of(rows, layout.paths), model.device
+    where, targets, index = (torch.from_numpy(p).to(device) for p in (tokens.places, tokens.targets, tokens.index))
+    if capabilities_of(model).separates_head:
+        states, logits_of = last_hidden(model, **layout.inputs), head_logits(model)
+    else:
+        states, logits_of = model(**layout.inputs, use_cache=False).logits, _unchanged
+    states = states.flatten(0, 1).index_select(0, where)
+    vocabulary = model.config.get_text_config().vocab_size
+    mask = torch.from_numpy(tokens.mask).to(device)
+    logprobs, entropy = score_tokens(logits_of, states, targets, vocabulary, temperature)
+    return TokenLogprobs(
+        logprobs=_filled(logprobs, index, mask),
+        entropy=_filled(entropy, index, mask),
+        mask=mask.long(),
+        computed_tokens=layout.tokens,
     )
-    cache.batch_select_indices(group_of_row)
-    ids, mask = _right_padded([row for group in groups for row in group.completions], device)
-    logits = prefill.logits[group_of_row]
-    if ids.shape[1] > 1:  # the prompts alone say everything about first tokens
-        rest = model(
-            input_ids=ids[:, :-1],
-            attention_mask=torch.cat([prompt_mask[group_of_row], mask[:, :-1]], dim=1),
-            position_ids=prompt_mask.sum(1)[group_of_row, None] + torch.arange(ids.shape[1] - 1, device=device),
-            **cache_argument(model, cache),
-        )
-        logits = torch.cat([logits, rest.logits], dim=1)
-    return _score(logits, ids, mask, temperature)
 
 
-def _score(logits: Tensor, ids: Tensor, mask: Tensor, temperature: float) -> TokenLogprobs:
-    """Log-probabilities and entropies of `ids` under `logits`, both `[rows, tokens(, vocabulary)]`."""
-    logprobs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
-    with torch.no_grad():
-        entropy = -(logprobs.exp() * logprobs).sum(-1)
-    taken = logprobs.gather(-1, ids[..., None]).squeeze(-1)
-    # Multiplying by the mask would turn an infinite log-probability under padding into NaN.
-    return TokenLogprobs(taken.where(mask.bool(), 0.0), entropy.where(mask.bool(), 0.0), mask)
+@dataclass(frozen=True)
+class _CompletionTokens:
+    """Which states predict which tokens; what several rows have alike is there once."""
+
+    places: Places
+    """`[scored]` place of the state that predicts each token."""
+    targets: Places
+    """`[scored]` the tokens."""
+    index: Places
+    """`[completion tokens of all rows]` number of each among the scored."""
+    mask: np.ndarray[Any, np.dtype[np.bool_]]
+    """`[rows, longest completion]`."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], paths: Sequence[Places]) -> _CompletionTokens:
+        places = np.concatenate([path[len(row.prompt_ids) - 1 :] for row, path in zip(rows, paths, strict=True)])
+        targets = np.concatenate([np.asarray(row.completion_ids, np.int64) for row in rows])
+        pairs, index = np.unique(np.stack([places, targets]), axis=1, return_inverse=True)
+        lengths = np.asarray([len(row.completion_ids) for row in rows])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        return cls(np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1]), index.reshape(-1), mask)
 
 
-def _right_padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, rows))
-    ids = torch.zeros(len(rows), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.tensor(row)
-        mask[place, : len(row)] = 1
-    return ids.to(device), mask.to(device)
+def _filled(values: Tensor, index: Tensor, mask: Tensor) -> Tensor:
+    """`values[index]` where the mask is, 0 elsewhere."""
+    return torch.zeros(mask.shape, device=values.device).masked_scatter(mask, values.index_select(0, index))
+
+
+def _unchanged(states: Tensor) -> Tensor:
+    return states

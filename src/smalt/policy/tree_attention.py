@@ -1,0 +1,108 @@
+"""The attention of packed tries, under the names that transformers' models look attention up by.
+
+A model whose attention is set to one of these works as before, and attends by blocks in the calls that are given
+`attention_blocks`. Being a setting of the model and not of a call, it also holds when gradient checkpointing runs
+layers again in backward.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from smalt.policy.attention_blocks import AttentionBlocks
+
+_PREFIX = "smalt_tree_"
+_INNER = ("sdpa", "eager")
+
+AttentionCall = Callable[..., tuple[Tensor, Any]]
+
+
+def can_use_tree_attention(model: Any) -> bool:
+    """Whether the model's attention is one that blocks can be handed to."""
+    return model.config._attn_implementation.removeprefix(_PREFIX) in _INNER
+
+
+def use_tree_attention(model: Any) -> None:
+    """Let the model attend by blocks where it is given some."""
+    inner = model.config._attn_implementation.removeprefix(_PREFIX)
+    model.set_attn_implementation(_PREFIX + inner)
+
+
+def use_plain_attention(model: Any) -> None:
+    """Take that back."""
+    model.set_attn_implementation(model.config._attn_implementation.removeprefix(_PREFIX))
+
+
+def _attention(inner: str) -> AttentionCall:
+    def attention(
+        module: torch.nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None,
+        attention_blocks: AttentionBlocks | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Any]:
+        attend = _own_eager(module) if inner == "eager" else ALL_ATTENTION_FUNCTIONS[inner]
+        if attention_blocks is None:
+            found: tuple[Tensor, Any] = attend(module, query, key, value, attention_mask, **kwargs)
+            return found
+        states = (_tokens(query), _tokens(key), _tokens(value))
+        return _by_blocks(module, attend, states, attention_blocks, needs_mask=inner == "eager", **kwargs), None
+
+    return attention
+
+
+def _by_blocks(
+    module: torch.nn.Module,
+    attend: AttentionCall,
+    states: tuple[Tensor, Tensor, Tensor],
+    plan: AttentionBlocks,
+    *,
+    needs_mask: bool,
+    **kwargs: Any,
+) -> Tensor:
+    """`[1, n, heads, size]` from query, key and value states `[n, heads, size]`."""
+    window = kwargs.get("sliding_window")
+    kwargs.pop("is_causal", None)
+    query, key, value = states
+    queries = torch.split(query.index_select(0, plan.query_places), plan.query_counts)
+    keys = torch.split(key.index_select(0, plan.key_places), plan.key_counts)
+    values = torch.split(value.index_select(0, plan.key_places), plan.key_counts)
+    outputs = []
+    for block, q, k, v in zip(plan.blocks, queries, keys, values, strict=True):
+        is_causal = block.is_causal and window is None and not needs_mask
+        output, _ = attend(
+            module,
+            q.reshape(block.rows, block.queries, *q.shape[1:]).transpose(1, 2),
+            block.keys(k),
+            block.keys(v),
+            None if is_causal else block.mask(window, query),
+            is_causal=is_causal,
+            **kwargs,
+        )
+        outputs.append(output.flatten(0, 1))
+    return torch.cat(outputs).index_select(0, plan.output_places)[None]
+
+
+def _tokens(states: Tensor) -> Tensor:
+    """`[n, heads, size]` from the one row `[1, heads, n, size]`."""
+    return states.squeeze(0).transpose(0, 1)
+
+
+def _own_eager(module: torch.nn.Module) -> AttentionCall:
+    """The plain attention of the module's own model file, which knows its soft caps and sinks."""
+    eager: AttentionCall = sys.modules[type(module).__module__].eager_attention_forward
+    return eager
+
+
+for _name in _INNER:
+    ALL_ATTENTION_FUNCTIONS.register(_PREFIX + _name, _attention(_name))
+    ALL_MASK_ATTENTION_FUNCTIONS.register(_PREFIX + _name, ALL_MASK_ATTENTION_FUNCTIONS[_name])
