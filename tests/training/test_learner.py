@@ -73,6 +73,7 @@ def test_micro_batches_change_nothing_but_memory(policy, groups, tokens):
     whole, split = learner(policy, learning_rate=1e-4), learner(other, learning_rate=1e-4, micro_batch_tokens=tokens)
     for step in range(2):
         a, b = whole.train_step(one_each(groups), step), split.train_step(one_each(groups), step)
+        assert a.pop("training_tokens_computed") <= b.pop("training_tokens_computed")  # prefixes anew in each part
         assert a == pytest.approx(b, rel=1e-3, abs=1e-6)
     assert distance(weights(policy), weights(other)) < 1e-6
 
@@ -98,6 +99,35 @@ def test_the_same_step_twice_gives_the_same_weights(policy, groups):
     learner(policy, **settings).train_step(one_each(groups), 4)
     learner(other, **settings).train_step(one_each(groups), 4)
     assert distance(weights(policy), weights(other)) == 0
+
+
+def test_rows_without_advantage_cost_no_forward_pass_and_change_nothing(policy, groups):
+    other = copy.deepcopy(policy)
+    mixed = [TrainingGroup(g.prompt_ids, g.completions, (1.0, 0.0, 0.0, -1.0)) for g in groups]
+    metrics = learner(policy, learning_rate=1e-4).train_step(one_each(mixed), 0)
+    rows = sum(len(g.prompt_ids) + len(g.completions[k].ids) for g in groups for k in (0, 3))
+    assert metrics["training_tokens_computed"] < rows < metrics["training_tokens_total"]
+    # A penalty too small to be felt makes all rows go through the model.
+    penalised = LossSettings(kl_coefficient=1e-30)
+    all_rows = learner(other, copy.deepcopy(other.model), penalised, learning_rate=1e-4).train_step(one_each(mixed), 0)
+    assert all_rows["training_tokens_computed"] > metrics["training_tokens_computed"]
+    assert all_rows["loss"] == pytest.approx(metrics["loss"], abs=1e-6)
+    assert distance(weights(policy), weights(other)) < 1e-6
+
+
+def test_a_batch_in_which_nothing_moves_leaves_the_weights(policy, groups):
+    before = weights(policy)
+    flat = [TrainingGroup(g.prompt_ids, g.completions, (0.0,) * 4) for g in groups]
+    metrics = learner(policy, weight_decay=0.0).train_step(one_each(flat), 0)
+    assert metrics["training_tokens_computed"] == metrics["grad_norm"] == 0
+    assert distance(weights(policy), before) == 0
+
+
+def test_prompts_are_computed_once_a_group(policy, groups):
+    metrics = learner(policy).train_step(one_each(groups), 0)
+    most = sum(len(g.prompt_ids) + sum(len(c.ids) for c in g.completions) for g in groups)
+    assert metrics["training_tokens_computed"] <= most
+    assert metrics["training_tokens_total"] == most + 3 * sum(len(g.prompt_ids) for g in groups)
 
 
 def test_the_learning_rate_warms_up(policy, groups):

@@ -6,7 +6,7 @@ It does not know which method made the groups.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from smalt.policy.loading import Policy
-from smalt.policy.logprobs import CompletionGroup, TokenLogprobs, completion_logprobs
-from smalt.training.aggregation import token_weights
+from smalt.policy.logprobs import TokenLogprobs, micro_batches, row_logprobs
 from smalt.training.groups import TrainingGroup
 from smalt.training.loss import LossInputs, policy_loss
+from smalt.training.rows import TrainingRow, training_rows
 from smalt.training.settings import LossSettings, OptimiserSettings
 from smalt.training.turn_value import policy_parameters, prompt_values, value_parameters
 
@@ -42,6 +42,8 @@ class Learner:
         self.settings = optimiser
         self.loss_settings = loss
         self.temperature = temperature
+        if optimiser.gradient_checkpointing:
+            policy.model.gradient_checkpointing_enable()
         self.optimizer = torch.optim.AdamW(
             policy.model.parameters(),
             lr=optimiser.learning_rate,
@@ -81,12 +83,14 @@ class Learner:
 
     def _update(self, groups: Sequence[TrainingGroup]) -> _Totals:
         """One optimiser step on a mini-batch."""
-        rows = [completion for group in groups for completion in group.completions]
-        totals = _Totals(updates=1, tokens=sum(len(row.ids) for row in rows), completions=len(rows))
-        weights = token_weights(groups, self.loss_settings)
+        rows = training_rows(groups, self.loss_settings)
+        totals = _Totals(updates=1, completions=len(rows))
+        totals.tokens = sum(len(row.completion.ids) for row in rows)
+        totals.row_tokens = totals.tokens + sum(len(row.prompt_ids) for row in rows)
+        rows = [row for row in rows if row.carries_gradient(self.loss_settings)]
         self.policy.model.train()
-        for micro_batch in self._micro_batches(list(zip(groups, weights, strict=True))):
-            self._backward(micro_batch, totals)
+        for part in micro_batches(self.policy.model, [row.tokens for row in rows], self.settings.micro_batch_tokens):
+            self._backward([rows[place] for place in part], totals)
         # Apart, so that large errors of a young value head do not scale the policy's gradient down.
         torch.nn.utils.clip_grad_norm_(value_parameters(self.policy.model), self.settings.gradient_clip)
         norm = torch.nn.utils.clip_grad_norm_(policy_parameters(self.policy.model), self.settings.gradient_clip)
@@ -96,62 +100,47 @@ class Learner:
         self.policy.model.eval()
         return totals
 
-    def _backward(self, batch: Sequence[_Weighted], totals: _Totals) -> None:
-        groups = [group for group, _ in batch]
-        ids = [CompletionGroup(g.prompt_ids, [completion.ids for completion in g.completions]) for g in groups]
-        scored = completion_logprobs(self.policy.model, ids, self.temperature)
-        reference = self._reference_logprobs(ids)
-        rows = [completion.logprobs for group in groups for completion in group.completions]
-        weights = [weight for _, of_group in batch for weight in of_group or ()]
+    def _backward(self, rows: Sequence[TrainingRow], totals: _Totals) -> None:
+        """Add a micro-batch's gradient, and its sums to `totals`, which know the whole mini-batch's counts."""
+        scored = row_logprobs(self.policy.model, [row.tokens for row in rows], self.temperature)
+        reference = self._reference_logprobs(rows)
         sums = policy_loss(
             LossInputs(
                 logprobs=scored.logprobs,
-                old_logprobs=_filled(rows, scored.logprobs),
+                old_logprobs=_filled([row.completion.logprobs for row in rows], scored.logprobs),
                 reference_logprobs=reference.logprobs if reference is not None else None,
-                advantages=scored.logprobs.new_tensor([a for group in groups for a in group.advantages]),
+                advantages=scored.logprobs.new_tensor([row.advantage for row in rows]),
                 mask=scored.mask,
-                weights=scored.logprobs.new_tensor(weights) if weights else None,
+                weights=scored.logprobs.new_tensor([row.weight for row in rows]),
             ),
             self.loss_settings,
         )
-        loss = sums.loss if weights else sums.loss / totals.tokens
-        if any(group.returns for group in groups):
-            squares = self._value_squares(groups)
+        loss = sums.loss
+        if any(row.earned is not None for row in rows):
+            squares = self._value_squares(rows)
             totals.value_squares += squares.item()
             loss = loss + self.loss_settings.value_coefficient * squares / totals.completions
         torch.autograd.backward(loss)
-        totals.loss += sums.loss.item() * (totals.tokens if weights else 1)
+        totals.loss += sums.loss.item() * totals.tokens
         totals.kl += sums.kl
         totals.clipped += sums.clipped
         totals.ratio_deviation += sums.ratio_deviation
         totals.entropy += scored.entropy.sum().item()
+        totals.scored_tokens += sum(len(row.completion.ids) for row in rows)
+        totals.computed_tokens += scored.computed_tokens
 
-    def _value_squares(self, groups: Sequence[TrainingGroup]) -> Tensor:
-        """Sum over completions of (value of the prompt - return)^2."""
-        values = prompt_values(self.policy.model, [group.prompt_ids for group in groups])
-        rows = values.repeat_interleave(torch.tensor([len(g.returns) for g in groups], device=values.device))
-        return (rows - rows.new_tensor([earned for group in groups for earned in group.returns])).square().sum()
+    def _value_squares(self, rows: Sequence[TrainingRow]) -> Tensor:
+        """Sum over completions of (value of the prompt - return)^2; each prompt is valued once."""
+        prompts = {prompt: place for place, prompt in enumerate(dict.fromkeys(row.prompt_ids for row in rows))}
+        values = prompt_values(self.policy.model, list(prompts))
+        places = torch.tensor([prompts[row.prompt_ids] for row in rows], device=values.device)
+        return (values[places] - values.new_tensor([row.earned or 0.0 for row in rows])).square().sum()
 
-    def _reference_logprobs(self, groups: Sequence[CompletionGroup]) -> TokenLogprobs | None:
+    def _reference_logprobs(self, rows: Sequence[TrainingRow]) -> TokenLogprobs | None:
         if self.reference is None or self.loss_settings.kl_coefficient == 0:
             return None
         with torch.no_grad():
-            return completion_logprobs(self.reference, groups, self.temperature)
-
-    def _micro_batches(self, groups: Sequence[_Weighted]) -> Iterator[list[_Weighted]]:
-        """Groups of similar length together, within the token budget; a group is never split."""
-        batch: list[_Weighted] = []
-        for entry in sorted(groups, key=lambda weighted: len(weighted[0].prompt_ids)):
-            if batch and _padded_tokens([g for g, _ in (*batch, entry)]) > self.settings.micro_batch_tokens:
-                yield batch
-                batch = []
-            batch.append(entry)
-        if batch:
-            yield batch
-
-
-_Weighted = tuple[TrainingGroup, list[float] | None]
-"""A group and the weights of its completions' tokens."""
+            return row_logprobs(self.reference, [row.tokens for row in rows], self.temperature)
 
 
 @dataclass
@@ -159,8 +148,15 @@ class _Totals:
     """Running sums of one training step."""
 
     updates: int = 0
-    tokens: int = 0
     completions: int = 0
+    tokens: int = 0
+    """Of completions."""
+    row_tokens: int = 0
+    """Of prompts and completions, each row by itself."""
+    scored_tokens: int = 0
+    """Of completions that can move a weight."""
+    computed_tokens: int = 0
+    """That went through the model."""
     loss: float = 0.0
     value_squares: float = 0.0
     kl: float = 0.0
@@ -175,27 +171,20 @@ class _Totals:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def means(self) -> dict[str, float]:
-        """Means over tokens; the gradient norm is a mean over updates."""
-        tokens = max(1, self.tokens)
+        """Means over tokens, those of the loss over all and the others over the scored; the norm's over updates."""
+        tokens, scored = max(1, self.tokens), max(1, self.scored_tokens)
         values = {"value_error": self.value_squares / self.completions} if self.value_squares else {}
         return values | {
             "loss": self.loss / tokens,
-            "kl": self.kl / tokens,
-            "clip_fraction": self.clipped / tokens,
-            "ratio_deviation": self.ratio_deviation / tokens,
-            "entropy": self.entropy / tokens,
+            "kl": self.kl / scored,
+            "clip_fraction": self.clipped / scored,
+            "ratio_deviation": self.ratio_deviation / scored,
+            "entropy": self.entropy / scored,
             "grad_norm": self.gradient_norm / max(1, self.updates),
             "trained_tokens": float(self.tokens),
+            "training_tokens_total": float(self.row_tokens),
+            "training_tokens_computed": float(self.computed_tokens),
         }
-
-
-def _padded_tokens(groups: Sequence[TrainingGroup]) -> int:
-    """Tokens that a batch of groups occupies: prompts once, completions padded to the longest."""
-    rows = sum(len(group.completions) for group in groups)
-    longest = max(len(completion.ids) for group in groups for completion in group.completions)
-    prompt = max(len(group.prompt_ids) for group in groups)
-    # The repeated cache of the prompts counts too: attention of each row reads it.
-    return rows * (prompt + longest)
 
 
 def _filled(rows: Sequence[Sequence[float]], like: Tensor) -> Tensor:

@@ -86,7 +86,13 @@ class OptimiserSettings(BaseModel):
         64, gt=0, description="Mini-batch: trees with a signal an optimiser step (Cobalt: 64 prompts)."
     )
     micro_batch_tokens: int = Field(
-        16384, gt=0, description="Tokens (rows x longest) held at once; only memory and speed depend on it."
+        16384,
+        gt=0,
+        description="Tokens computed at once: distinct ones of the packed rows, or rows x longest where a model cannot "
+        "share prefixes; only memory and speed depend on it.",
+    )
+    gradient_checkpointing: bool = Field(
+        False, description="Compute activations again in backward: about a third more time, far less memory."
     )
 
 
