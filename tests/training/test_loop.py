@@ -107,7 +107,7 @@ def same(left, right):
 
 
 def without_seconds(rows):
-    return [{key: value for key, value in row.items() if not key.startswith("seconds")} for row in rows]
+    return [{k: value for k, value in row.items() if not k.startswith(("seconds", "share"))} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +126,8 @@ def test_training_moves_the_weights_and_logs_each_step(undisturbed, model_folder
     assert {"loss", "kl", "entropy", "grad_norm", "learning_rate", "clip_fraction", "trained_tokens"} <= trained.keys()
     assert {"reward_mean", "solved_share", "groups_without_signal", "cut_off", "infra_errors"} <= trained.keys()
     assert all(row[f"seconds_{part}"] >= 0 for row in rows for part in ("sampling", "grading", "training"))
+    assert all(0 < row["sampling_tokens_distinct"] < row["sampling_tokens_total"] for row in rows)
+    assert all(0 < row["training_tokens_computed"] < row["training_tokens_total"] for row in rows)
     assert not same(weights(undisturbed), load(model_folder).model.state_dict())
 
 

@@ -22,6 +22,7 @@ from smalt.rollouts.records import Context
 from smalt.rollouts.tree import Node, Tree
 from smalt.training.batches import batch_of_step
 from smalt.training.checkpoints import CheckpointStore
+from smalt.training.cost import sampling_tokens, time_shares
 from smalt.training.groups import TrainingGroup, whiten_batch
 from smalt.training.learner import Learner
 from smalt.training.metrics_log import MetricsLog
@@ -104,10 +105,12 @@ class TrainingLoop:
         ended = time.perf_counter()
         seconds_grading = self.growth.seconds_grading
         self.growth.seconds_grading = 0.0
-        metrics["seconds_sampling"] = sampled - started - seconds_grading
-        metrics["seconds_grading"] = seconds_grading
-        metrics["seconds_training"] = ended - sampled
-        return metrics
+        seconds = {
+            "sampling": sampled - started - seconds_grading,
+            "grading": seconds_grading,
+            "training": ended - sampled,
+        }
+        return metrics | time_shares(seconds) | sampling_tokens(trees)
 
     def validate(self, contexts: Sequence[Context]) -> float:
         """Mean validation score of the last program of one dialogue a context; the same draws each time.

@@ -1,0 +1,27 @@
+"""What a step costs: seconds and tokens of sampling, grading and training, and how many tokens sharing spares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from smalt.policy.trie import distinct_tokens
+from smalt.rollouts.tree import Tree
+
+
+def sampling_tokens(trees: Sequence[Tree]) -> dict[str, float]:
+    """Tokens of the samples of a step: prompt + completion of each node, and the distinct ones among them.
+
+    A sampler that shares every prefix would compute the distinct ones; one that shares none, all.
+    """
+    rows = [(*node.prompt.ids, *node.completion.ids) for tree in trees for node in [*tree.nodes()][tree.kept :]]
+    return {
+        "sampling_tokens_total": float(sum(map(len, rows))),
+        "sampling_tokens_distinct": float(distinct_tokens(rows)),
+    }
+
+
+def time_shares(seconds: Mapping[str, float]) -> dict[str, float]:
+    """`seconds_X` and `share_X` for each stage X; the shares are of the stages' sum."""
+    total = sum(seconds.values()) or 1.0
+    shares = {f"share_{stage}": value / total for stage, value in seconds.items()}
+    return {f"seconds_{stage}": value for stage, value in seconds.items()} | shares
