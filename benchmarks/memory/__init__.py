@@ -1,0 +1,1 @@
+"""How much memory do the logits of a training step take?"""
