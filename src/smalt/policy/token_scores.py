@@ -56,10 +56,11 @@ class TokenScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         """`logits` `[tokens, vocabulary]`, `targets` `[tokens]`; both results `[tokens]` in float32."""
-        logprobs = (logits.float() / temperature).log_softmax(-1)
+        scaled = logits.float()
+        logprobs = (scaled if temperature == 1 else scaled / temperature).log_softmax(-1)
         taken = logprobs.gather(-1, targets[:, None]).squeeze(-1)
         probabilities = logprobs.exp()
-        entropy = -torch.einsum("tv,tv->t", probabilities, logprobs)
+        entropy = -logprobs.mul_(probabilities).sum(-1)  # in place: one tensor less, and nothing reads it any more
         ctx.save_for_backward(probabilities, targets)
         ctx.temperature, ctx.dtype = temperature, logits.dtype
         ctx.mark_non_differentiable(entropy)
