@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smalt.policy import attention_blocks
 from smalt.policy.capabilities import capabilities_of
 from smalt.policy.layouts import Row
 from smalt.policy.logprobs import micro_batches, row_logprobs
@@ -130,6 +131,36 @@ def test_gradient_checkpointing_changes_nothing(family):
         model.gradient_checkpointing_disable()
     for name, gradient in expected.items():
         torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def many_of_a_long_prompt(completions):
+    return [Row(list(range(3, 63)), [70 + k, 80, 3 + k]) for k in range(completions)]
+
+
+def kept_bytes(model, rows):
+    """Bytes that autograd keeps of a forward pass besides the weights, each storage once."""
+    storages = {}
+
+    def keep(tensor):
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        row_logprobs(model, rows, 1.0)
+    return sum(storages.values())
+
+
+@pytest.mark.parametrize("keys_at_once", [1, 200, 1 << 16])
+def test_a_prompt_that_is_long_beside_many_completions(monkeypatch, keys_at_once):
+    monkeypatch.setattr(attention_blocks, "_KEYS_AT_ONCE", keys_at_once)
+    assert_like_alone(model_of("llama"), many_of_a_long_prompt(8))
+
+
+def test_keys_are_not_kept_once_for_every_completion():
+    model = model_of("llama")
+    few, many = kept_bytes(model, many_of_a_long_prompt(10)), kept_bytes(model, many_of_a_long_prompt(20))
+    keys_and_values = 10 * 62 * 2 * DEPTH["num_hidden_layers"] * SIZES["hidden_size"] * 4
+    assert many - few < keys_and_values / 2
 
 
 @pytest.mark.parametrize("budget", [1, 20, 60])

@@ -18,8 +18,11 @@ from smalt.policy.trie import Places, PrefixTrie
 
 _MOST_PADDING = 1.5
 """Rows whose padded scores would be more than this times their real ones do not share a block."""
+_KEYS_AT_ONCE = 1 << 16
 _SCORES_AT_ONCE = 1 << 25
-"""Most elements of a block's mask; bounds its memory. A single row may need more."""
+"""Most keys, and most elements of a mask, that the rows of a block have together at a time; one row may need more."""
+_MOST_REPEATED = 4
+"""Repeated keys that are more than this times the distinct ones are made again in backward instead of kept."""
 
 
 @dataclass(frozen=True)
@@ -32,40 +35,57 @@ class AttentionBlock:
     rest: int
     offsets: tuple[int, ...]
     """For each row the index of its first query among the rest of the keys."""
-    masks: dict[int | None, Tensor] = field(default_factory=dict)
-    """By window, as far as they were asked for."""
+    masks: dict[tuple[int | None, range], Tensor] = field(default_factory=dict)
+    """By window and rows, as far as they were asked for."""
 
     @property
     def is_causal(self) -> bool:
         """Whether the plain causal rule holds: every row is all there, from its first token."""
         return self.prefix == 0 and self.queries == self.rest and not any(self.offsets)
 
-    def keys(self, gathered: Tensor) -> Tensor:
-        """Keys or values of the block's rows, `[rows, heads, prefix + rest, size]`, from `[prefix + rows * rest, ..]`.
+    @property
+    def repeats_much(self) -> bool:
+        """Whether the rows' keys are many times the distinct ones, so that keeping them would cost more than time."""
+        return self.rows * (self.prefix + self.rest) > _MOST_REPEATED * (self.prefix + self.rows * self.rest)
+
+    @property
+    def parts(self) -> list[range]:
+        """Rows that are attended to together."""
+        keys = self.prefix + self.rest
+        most = max(1, min(_KEYS_AT_ONCE // keys, _SCORES_AT_ONCE // (keys * self.queries)))
+        return [range(start, min(start + most, self.rows)) for start in range(0, self.rows, most)]
+
+    def queries_of(self, gathered: Tensor, rows: range) -> Tensor:
+        """Queries of some rows, `[rows, heads, queries, size]`, from all of the block's."""
+        own = gathered.reshape(self.rows, self.queries, *gathered.shape[1:])
+        return own[rows.start : rows.stop].transpose(1, 2)
+
+    def keys_of(self, gathered: Tensor, rows: range) -> Tensor:
+        """Keys or values of some rows, `[rows, heads, prefix + rest, size]`, from all of the block's.
 
         The prefix is repeated here, and its gradient summed, without an index for each copy.
         """
-        common, own = torch.split(gathered, [self.prefix, self.rows * self.rest])
-        own = own.reshape(self.rows, self.rest, *own.shape[1:])
+        common, rest = torch.split(gathered, [self.prefix, self.rows * self.rest])
+        own = rest.reshape(self.rows, self.rest, *rest.shape[1:])[rows.start : rows.stop]
         if self.prefix:
-            own = torch.cat([common.expand(self.rows, *common.shape), own], dim=1)
+            own = torch.cat([common.expand(len(rows), *common.shape), own], dim=1)
         return own.transpose(1, 2)
 
-    def mask(self, window: int | None, like: Tensor) -> Tensor:
+    def mask(self, window: int | None, rows: range, like: Tensor) -> Tensor:
         """Additive mask `[rows or 1, 1, queries, keys]` of the dtype of `like`.
 
         `window` is how many tokens back a token sees, itself included. Padding among the keys is behind every real
         query; padded queries see something, or everything alike, so that nothing is NaN.
         """
-        if window not in self.masks:
-            alike = all(offset == self.offsets[0] for offset in self.offsets)
-            offsets = torch.tensor(self.offsets[:1] if alike else self.offsets, device=like.device)
+        if (window, rows) not in self.masks:
+            wanted = self.offsets[rows.start : rows.stop]
+            offsets = torch.tensor(wanted[:1] if len(set(wanted)) == 1 else wanted, device=like.device)
             query = self.prefix + offsets[:, None, None] + torch.arange(self.queries, device=like.device)[:, None]
             key = torch.arange(self.prefix + self.rest, device=like.device)
             hidden = key > query if window is None else (key > query) | (key <= query - window)
             mask = torch.zeros(hidden.shape, dtype=like.dtype, device=like.device)
-            self.masks[window] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
-        return self.masks[window]
+            self.masks[window, rows] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
+        return self.masks[window, rows]
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,7 @@ class AttentionBlocks:
     @property
     def windows_seen(self) -> set[int]:
         """The windows that layers have asked masks for so far."""
-        return {window for block in self.blocks for window in block.masks if window is not None}
+        return {window for block in self.blocks for window, _ in block.masks if window is not None}
 
     @classmethod
     def of(cls, trie: PrefixTrie, stems: Sequence[int], device: torch.device) -> AttentionBlocks:
@@ -131,7 +151,7 @@ def _families(trie: PrefixTrie, stems: Sequence[int]) -> Iterator[tuple[int, lis
 
 
 def _of_like_size(trie: PrefixTrie, rows: Sequence[int], prefix: int) -> Iterator[list[int]]:
-    """Split a family so that padding and masks stay small."""
+    """Split a family so that padding stays small."""
 
     def size(row: int) -> tuple[int, int]:
         length = len(trie.paths[row])
@@ -143,8 +163,7 @@ def _of_like_size(trie: PrefixTrie, rows: Sequence[int], prefix: int) -> Iterato
         queries, keys = size(row)
         real += queries * keys
         most_queries, most_keys = max(most_queries, queries), max(most_keys, keys)
-        padded = (len(part) + 1) * most_queries * most_keys
-        if part and (padded > _MOST_PADDING * real or padded > _SCORES_AT_ONCE):
+        if part and (len(part) + 1) * most_queries * most_keys > _MOST_PADDING * real:
             yield part
             part, real, most_queries, most_keys = [], queries * keys, queries, keys
         part.append(row)

@@ -8,15 +8,17 @@ layers again in backward.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from smalt.policy.attention_blocks import AttentionBlocks
+from smalt.policy.attention_blocks import AttentionBlock, AttentionBlocks
 
 _PREFIX = "smalt_tree_"
 _INNER = ("sdpa", "eager")
@@ -72,24 +74,30 @@ def _by_blocks(
     """`[1, n, heads, size]` from query, key and value states `[n, heads, size]`."""
     window = kwargs.get("sliding_window")
     kwargs.pop("is_causal", None)
+
+    def attend_rows(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        is_causal = block.is_causal and window is None and not needs_mask
+        mask = None if is_causal else block.mask(window, rows, q)
+        gathered = block.queries_of(q, rows), block.keys_of(k, rows), block.keys_of(v, rows)
+        output, _ = attend(module, *gathered, mask, is_causal=is_causal, **kwargs)
+        return output.flatten(0, 1)
+
     query, key, value = states
     queries = torch.split(query.index_select(0, plan.query_places), plan.query_counts)
     keys = torch.split(key.index_select(0, plan.key_places), plan.key_counts)
     values = torch.split(value.index_select(0, plan.key_places), plan.key_counts)
     outputs = []
-    for block, q, k, v in zip(plan.blocks, queries, keys, values, strict=True):
-        is_causal = block.is_causal and window is None and not needs_mask
-        output, _ = attend(
-            module,
-            q.reshape(block.rows, block.queries, *q.shape[1:]).transpose(1, 2),
-            block.keys(k),
-            block.keys(v),
-            None if is_causal else block.mask(window, query),
-            is_causal=is_causal,
-            **kwargs,
-        )
-        outputs.append(output.flatten(0, 1))
+    for block, *gathered in zip(plan.blocks, queries, keys, values, strict=True):
+        run = _again_in_backward(attend_rows, kwargs) if block.repeats_much else attend_rows
+        outputs += [run(block, rows, *gathered) for rows in block.parts]
     return torch.cat(outputs).index_select(0, plan.output_places)[None]
+
+
+def _again_in_backward(run: Callable[..., Tensor], kwargs: Mapping[str, Any]) -> Callable[..., Tensor]:
+    """`run`, of which autograd keeps the arguments only."""
+    if not torch.is_grad_enabled():
+        return run
+    return partial(checkpoint, run, use_reentrant=False, preserve_rng_state=bool(kwargs.get("dropout")))
 
 
 def _tokens(states: Tensor) -> Tensor:
