@@ -1,13 +1,9 @@
 """The local sampler against plain forward passes on the whole of prompt and completion."""
 
-from collections import Counter
-
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from smalt.policy.local_sampler import LocalSampler, nucleus
+from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.sampling import SampleRequest, SamplingSettings
 
 PROMPTS = [(5, 9, 301, 77, 8, 12, 40), (600,), tuple(range(100, 160)), (17, 17, 23)]
@@ -162,40 +158,3 @@ def test_a_prompt_fits_when_the_longest_completion_does_too(sampler):
     settings = SamplingSettings(max_new_tokens=48)
     assert sampler.fits((1,) * 2000, settings)
     assert not sampler.fits((1,) * 2001, settings)
-
-
-@pytest.mark.parametrize(
-    "settings", [SamplingSettings(max_new_tokens=1), SamplingSettings(top_p=0.05, max_new_tokens=1)]
-)
-def test_first_tokens_come_as_often_as_their_probabilities_say(policy, settings):
-    drawn = LocalSampler(policy).sample([SampleRequest(PROMPTS[0], 4000)], settings, 3)[0]
-    counts = Counter(completion.ids[0] for completion in drawn)
-    probabilities = plain_logits(policy, PROMPTS[0], (0,))[0].softmax(-1)
-    if settings.top_p < 1:
-        probabilities = nucleus(probabilities.log()[None], settings.top_p)[0].exp()
-    # Ten bins of tokens, likeliest first; chi-square with 9 degrees of freedom passes 33 once in ten thousand.
-    bins = torch.tensor_split(probabilities.argsort(descending=True)[: int((probabilities > 0).sum())], 10)
-    expected = [4000 * probabilities[tokens].sum().item() for tokens in bins]
-    found = [sum(counts[token] for token in tokens.tolist()) for tokens in bins]
-    assert sum(found) == 4000
-    assert sum((f - e) ** 2 / e for f, e in zip(found, expected, strict=True)) < 33
-
-
-def test_the_nucleus_is_the_smallest_set_that_reaches_the_mass():
-    logprobs = torch.tensor([[0.1, 0.5, 0.15, 0.25], [0.97, 0.01, 0.01, 0.01]]).log()
-    cut = nucleus(logprobs, 0.7).exp()
-    assert torch.allclose(cut[0], torch.tensor([0, 2 / 3, 0, 1 / 3]))
-    assert torch.allclose(cut[1], torch.tensor([1.0, 0, 0, 0]))
-    assert torch.allclose(nucleus(logprobs, 0.01).exp()[0], torch.tensor([0, 1.0, 0, 0]))
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 0.99))
-def test_a_nucleus_is_a_distribution_and_no_token_in_it_can_be_spared(logits, top_p):
-    probabilities = torch.tensor([logits], dtype=torch.float64).softmax(-1)
-    kept = nucleus(probabilities.log(), top_p)[0].exp() > 0
-    mass = probabilities[0][kept]
-    assert nucleus(probabilities.log(), top_p).exp().sum().item() == pytest.approx(1)
-    assert mass.sum() >= top_p - 1e-9
-    assert mass.sum() - mass.min() < top_p + 1e-9
-    if not kept.all():
-        assert probabilities[0][~kept].max() <= mass.min() + 1e-12

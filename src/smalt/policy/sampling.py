@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,6 +26,13 @@ class SampleRequest:
 
     prompt_ids: tuple[int, ...]
     count: int = 1
+    extends: int = 0
+    """How many of the first ids are the prompt and completion of an earlier turn, which a sampler may remember."""
+
+    @property
+    def fed_ids(self) -> tuple[int, ...]:
+        """The ids of the earlier turn that went through the model: all but its last one, which was only drawn."""
+        return self.prompt_ids[: max(self.extends - 1, 0)]
 
 
 @dataclass(frozen=True)
@@ -53,3 +61,20 @@ class Sampler(Protocol):
     def fits(self, prompt_ids: Sequence[int], settings: SamplingSettings) -> bool:
         """Whether the prompt leaves room in the model's context for a completion."""
         ...
+
+
+@runtime_checkable
+class MultiTurnSampler(Protocol):
+    """A sampler that can remember what it computed for one turn until the next. Nobody has to be one."""
+
+    def over_turns(self, turns: int) -> AbstractContextManager[Sampler]:
+        """A sampler whose next `turns` calls are the turns of the same dialogues, last one included.
+
+        What it returns must not depend on what was sampled before it was made.
+        """
+        ...
+
+
+def sampler_over_turns(sampler: Sampler, turns: int) -> AbstractContextManager[Sampler]:
+    """The sampler for growing dialogues of so many turns: with a memory if it can have one."""
+    return sampler.over_turns(turns) if isinstance(sampler, MultiTurnSampler) else nullcontext(sampler)
