@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from smalt.policy.local_sampler import LocalSampler
-from smalt.policy.sampling import SampleRequest, SamplingSettings
+from smalt.policy.sampling import SampleRequest, SamplerSettings, SamplingSettings
 
 PROMPTS = [(5, 9, 301, 77, 8, 12, 40), (600,), tuple(range(100, 160)), (17, 17, 23)]
 GREEDY = SamplingSettings(temperature=0, max_new_tokens=12)
@@ -130,7 +130,9 @@ def test_greedy_takes_the_likeliest_token_at_each_step(sampler):
 @pytest.mark.parametrize("batch_tokens", [1, 60, 150])
 def test_small_batches_change_nothing_but_memory(sampler, batch_tokens):
     whole = sampler.sample(requests(2, 1, 3, 1), GREEDY, 0)
-    split = LocalSampler(sampler.policy, batch_tokens).sample(requests(2, 1, 3, 1), GREEDY, 0)
+    split = LocalSampler(sampler.policy, SamplerSettings(batch_tokens=batch_tokens)).sample(
+        requests(2, 1, 3, 1), GREEDY, 0
+    )
     assert [[c.ids for c in row] for row in split] == [[c.ids for c in row] for row in whole]
 
 

@@ -21,7 +21,7 @@ from smalt.policy.continuous_decoding import ContinuousDecoding
 from smalt.policy.loading import Policy
 from smalt.policy.padding import left_padded as left_padded
 from smalt.policy.prefix_memory import PrefixMemory
-from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings
+from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplerSettings, SamplingSettings
 from smalt.policy.work import SamplingWork
 
 _logger = logging.getLogger(__name__)
@@ -29,13 +29,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class LocalSampler:
-    """Samples with `policy`. Its two budgets change memory and speed, and completions only by rounding."""
+    """Samples with `policy` within a budget of memory."""
 
     policy: Policy
-    batch_tokens: int = 1 << 17
-    """Most tokens (rows x longest row) in the cache at a time; a prefill takes up to a quarter more."""
-    kept_tokens: int = 1 << 17
-    """Most tokens whose states are kept for the next turn of a growth; 0 computes each prompt anew."""
+    budget: SamplerSettings = field(default_factory=SamplerSettings)
     work: SamplingWork = field(default_factory=SamplingWork)
 
     def fits(self, prompt_ids: Sequence[int], settings: SamplingSettings) -> bool:
@@ -51,7 +48,7 @@ class LocalSampler:
     @contextmanager
     def over_turns(self, turns: int) -> Iterator[Sampler]:
         """A sampler for so many turns of the same dialogues, which remembers the states of each until the next."""
-        yield _OverTurns(self, PrefixMemory(self.kept_tokens, turns))
+        yield _OverTurns(self, PrefixMemory(self.budget.kept_tokens, turns))
 
     @torch.inference_mode()
     def _sample(
@@ -59,10 +56,10 @@ class LocalSampler:
     ) -> list[list[Completion]]:
         generator = torch.Generator(device=self.policy.device).manual_seed(seed % (1 << 63))
         if self._keeps_every_token:
-            decoding = ContinuousDecoding(self.policy, settings, generator, self.batch_tokens, memory, self.work)
+            decoding = ContinuousDecoding(self.policy, settings, generator, self.budget.batch_tokens, memory, self.work)
             return decoding.run(requests)
         results: list[list[Completion]] = [[] for _ in requests]
-        for batch in aligned_batches(requests, settings, self.batch_tokens):
+        for batch in aligned_batches(requests, settings, self.budget.batch_tokens):
             aligned = AlignedDecoding(self.policy, [requests[i] for i in batch], settings, generator, self.work)
             for place, completions in zip(batch, aligned.run(), strict=True):
                 results[place] = completions

@@ -20,6 +20,23 @@ class SamplingSettings(BaseModel):
     max_new_tokens: int = Field(6144, gt=0, description="Longest completion, in tokens (Cobalt: 6,144).")
 
 
+class SamplerSettings(BaseModel):
+    """How much of the model's key-value states the local sampler holds.
+
+    Memory and speed depend on it; completions differ by rounding only. A token takes 2 x layers x key-value heads x
+    head size numbers: 24 KiB for SmolLM2-135M and 128 KiB for Llama-3-8B in bfloat16.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch_tokens: int = Field(
+        1 << 17, gt=0, description="Tokens (rows x longest) decoded at once; a prefill takes up to a quarter more."
+    )
+    kept_tokens: int = Field(
+        1 << 17, ge=0, description="Tokens whose states are kept for the next turn; 0 computes each prompt anew."
+    )
+
+
 @dataclass(frozen=True)
 class SampleRequest:
     """One prompt and how many completions of it are wanted."""
