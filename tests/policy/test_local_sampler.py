@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.sampling import SampleRequest, SamplerSettings, SamplingSettings
@@ -81,6 +83,25 @@ def test_log_probabilities_hold_after_other_rows_have_left_the_batch(ending):
             expected = plain_logprobs(ending.policy, request.prompt_ids, completion.ids, settings)
             assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=1e-3, atol=1e-4)
     assert len(lengths) > 3
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    prompts=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 5)), min_size=1, max_size=5),
+    batch_tokens=st.sampled_from([1, 50, 120, 300, 1000]),
+    seed=st.integers(0, 99),
+)
+def test_every_completion_is_of_its_own_prompt_whoever_shared_the_batch(ending, prompts, batch_tokens, seed):
+    sampler = LocalSampler(ending.policy, SamplerSettings(batch_tokens=batch_tokens))
+    drawn = SamplingSettings(max_new_tokens=12)
+    asked = [SampleRequest(tuple(range(place, place + length)), count) for place, (length, count) in enumerate(prompts)]
+    results = sampler.sample(asked, drawn, seed)
+    assert results == sampler.sample(asked, drawn, seed)
+    assert [len(completions) for completions in results] == [count for _, count in prompts]
+    for request, completions in zip(asked, results, strict=True):
+        for completion in completions:
+            expected = plain_logprobs(ending.policy, request.prompt_ids, completion.ids, drawn)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_reply_ends_with_the_stop_token_or_at_the_limit(ending):
