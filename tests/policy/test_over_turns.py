@@ -106,9 +106,12 @@ def test_a_history_that_was_cut_is_computed_anew_and_counted():
     with sampler.over_turns(2) as turns:
         first = [SampleRequest(prompt) for prompt in PROMPTS]
         second = next_requests(first, turns.sample(first, GREEDY, 0))
-        second[1] = SampleRequest((44, *second[1].prompt_ids[3:]))
+        second[0] = SampleRequest((44, *second[0].prompt_ids[3:]))
+        second[1] = SampleRequest((*PROMPTS[1], *second[1].prompt_ids[5:]))
         results = turns.sample(second, GREEDY, 1)
-    assert sampler.work.cut_histories == 1
+    assert sampler.work.cut_histories == 2
+    opening, whole = len(PROMPTS[1]), second[2].extends - 1
+    assert sampler.work.remembered_tokens == opening + whole
     assert_close([(second, results)], [(second, sampler.sample(second, GREEDY, 1))])
 
 
@@ -118,7 +121,7 @@ def test_a_wrong_claim_about_the_earlier_turn_does_no_harm():
         turns.sample([SampleRequest(prompt) for prompt in PROMPTS], GREEDY, 0)
         wrong = [SampleRequest((*PROMPTS[0], 1, 2, 3), extends=9), SampleRequest(PROMPTS[1], extends=2)]
         results = turns.sample(wrong, GREEDY, 1)
-    assert sampler.work.remembered_tokens == 0
+    assert sampler.work.remembered_tokens == len(PROMPTS[0])  # nothing but what is there after all
     assert_close([(wrong, results)], [(wrong, sampler.sample(wrong, GREEDY, 1))])
 
 

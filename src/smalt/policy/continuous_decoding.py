@@ -17,7 +17,7 @@ from smalt.policy.drawing import draw
 from smalt.policy.live_rows import LiveRows, Task
 from smalt.policy.loading import Policy
 from smalt.policy.prefill import PrefilledPrompt, prefill
-from smalt.policy.prefix_memory import PrefixMemory, Segment
+from smalt.policy.prefix_memory import Ids, PrefixMemory, Segment
 from smalt.policy.row_cache import RowCache
 from smalt.policy.sampling import Completion, SampleRequest, SamplingSettings
 from smalt.policy.work import SamplingWork
@@ -32,7 +32,24 @@ _REFILL_SHARE = 0.125
 _RESERVE = 256
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """Completions that begin from the same text, and what is remembered of that."""
+
+    tasks: list[Task]
+    prior: Segment | None
+
+    @property
+    def ids(self) -> Ids:
+        return self.tasks[0].ids
+
+    @property
+    def new(self) -> int:
+        """Tokens that must be computed."""
+        return len(self.ids) - (self.prior.end if self.prior else 0)
+
+
+@dataclass(frozen=True, eq=False)
 class _Ready:
     """A prefilled text, and its completions that have no row yet."""
 
@@ -62,21 +79,21 @@ class ContinuousDecoding:
         stop_ids = torch.tensor(sorted(policy.stop_ids), dtype=torch.long, device=policy.device)
         self.cache = RowCache(policy.model.config, policy.device)
         self.rows = LiveRows(self.cache, settings.max_new_tokens, stop_ids)
-        self.requests: Sequence[SampleRequest] = ()
-        self.waiting: deque[list[Task]] = deque()
-        """Completions without a row, together those that begin from the same text."""
+        self.waiting: deque[_Waiting] = deque()
         self.ready: deque[_Ready] = deque()
 
     def run(self, requests: Sequence[SampleRequest]) -> list[list[Completion]]:
         """For each request its completions."""
-        self.requests = requests
-        groups = [
-            [Task(place, sample, request.prompt_ids) for sample in range(request.count)]
+        waiting = [
+            _Waiting(
+                [Task(place, sample, request.prompt_ids) for sample in range(request.count)],
+                self.memory.longest(request.prompt_ids, request.fed),
+            )
             for place, request in enumerate(requests)
             if request.count
         ]
         # Similar work together: texts that are remembered have few tokens left to compute.
-        self.waiting.extend(sorted(groups, key=lambda tasks: (self._prior(tasks[0]) is not None, len(tasks[0].ids))))
+        self.waiting.extend(sorted(waiting, key=lambda entry: (entry.prior is not None, len(entry.ids))))
         done: list[Task] = []
         while self._admit() or self._step():
             done += self._leave()
@@ -109,7 +126,7 @@ class ContinuousDecoding:
         """Tokens of the next text to get a row; 0 if there is none."""
         if self.ready:
             return self.ready[0].text.length
-        return len(self.waiting[0][0].ids) if self.waiting else 0
+        return len(self.waiting[0].ids) if self.waiting else 0
 
     def _room(self, rows: int, width: int) -> int:
         """How many rows may join `rows` others, the longest of all being `width` tokens long; one always may."""
@@ -118,29 +135,21 @@ class ContinuousDecoding:
 
     def _prefill(self) -> None:
         """Compute the next waiting texts, and keep the states of prompts if a turn follows."""
-        group: list[list[Task]] = []
+        group: list[_Waiting] = []
         most_new = longest = 0
         while self.waiting:
-            prior, ids = self._prior(self.waiting[0][0]), self.waiting[0][0].ids
-            most_new = max(most_new, len(ids) - (prior.end if prior else 0))
-            longest = max(longest, len(ids))
+            most_new, longest = max(most_new, self.waiting[0].new), max(longest, len(self.waiting[0].ids))
             rows = len(group) + 1
             if group and (rows * most_new > _PREFILL_TOKENS or rows * longest > self.budget * _PREFILL_SHARE):
                 break
             group.append(self.waiting.popleft())
-        priors = [self._prior(tasks[0]) for tasks in group]
-        texts = prefill(self.policy.model, [tasks[0].ids for tasks in group], priors)
-        for tasks, prior, text in zip(group, priors, texts, strict=True):
-            self.ready.append(_Ready(text, deque(tasks)))
+        texts = prefill(self.policy.model, [entry.ids for entry in group], [entry.prior for entry in group])
+        for entry, text in zip(group, texts, strict=True):
+            self.ready.append(_Ready(text, deque(entry.tasks)))
             self.work.prefilled_tokens += text.new
             self.work.remembered_tokens += text.known
-            if not tasks[0].drawn and self.memory.wants(tasks[0].prompt, text.new):
-                self.memory.add(tasks[0].prompt, text.new_segment(prior))
-
-    def _prior(self, task: Task) -> Segment | None:
-        """What is remembered of a text."""
-        own = self.memory.find(task.prompt) if task.drawn else None
-        return own or self.memory.find(self.requests[task.place].fed_ids)
+            if not entry.tasks[0].drawn and self.memory.wants(entry.ids, text.new):
+                self.memory.add(entry.ids, text.new_segment(entry.prior))
 
     def _step(self) -> bool:
         """Draw one token for every row; False if there is none."""
@@ -163,7 +172,8 @@ class ContinuousDecoding:
         most = max(1, self.budget // (self.cache.width + 1))
         if len(self.rows) > most:
             youngest = self.rows.youngest(len(self.rows) - most)
-            self.waiting.extend([task] for task in self.rows.progress(youngest))
+            for task in self.rows.progress(youngest):
+                self.waiting.append(_Waiting([task], self.memory.longest(task.ids, len(task.prompt))))
             self.rows.remove(youngest)
             self.work.rows_put_back += len(youngest)
 

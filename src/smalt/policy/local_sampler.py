@@ -95,5 +95,5 @@ class _OverTurns:
         self.turn += 1
         if self.turn > 1:
             self.sampler.work.cut_histories += sum(not request.extends for request in requests)
-        self.memory.begin_turn(request.fed_ids for request in requests)
+        self.memory.begin_turn((request.prompt_ids, request.fed) for request in requests)
         return self.sampler._sample(requests, settings, seed, self.memory)

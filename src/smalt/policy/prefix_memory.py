@@ -45,7 +45,7 @@ class Segment:
 class PrefixMemory:
     """Segments by the text that they end, at most `budget` tokens of them, for the turns that follow.
 
-    At the start of a turn goes whatever no request of the turn extends; then what comes is kept until the budget is
+    At the start of a turn goes whatever no text of the turn begins with; then what comes is kept until the budget is
     used up. Nothing else is evicted: a token kept saves one computed, whichever it is.
     """
 
@@ -53,19 +53,40 @@ class PrefixMemory:
     turns_left: int
     """Turns that still follow; none after the last, for which nothing is kept."""
     _segments: dict[Ids, Segment] = field(default_factory=dict)
+    _ends: dict[Segment | None, list[int]] = field(default_factory=dict)
+    """Where the segments behind a segment end; behind None those that begin a text."""
     _held: int = 0
 
-    def begin_turn(self, texts: Iterable[Ids]) -> None:
-        """Count a turn and forget all that is no part of `texts`."""
+    def begin_turn(self, texts: Iterable[tuple[Ids, int]]) -> None:
+        """Count a turn and forget all that its texts do not begin with; the numbers as in `longest`."""
         self.turns_left -= 1
-        ends = [segment for text in texts if (segment := self.find(text))]
-        needed = {id(part) for segment in ends for part in segment.chain()}
-        self._segments = {text: segment for text, segment in self._segments.items() if id(segment) in needed}
-        self._held = sum(segment.tokens for segment in self._segments.values())
+        found = [self.longest(text, likely_end) for text, likely_end in texts]
+        needed = {part for segment in found if segment for part in segment.chain()}
+        remembered = [(text, segment) for text, segment in self._segments.items() if segment in needed]
+        self._segments, self._ends, self._held = {}, {}, 0
+        for text, segment in remembered:
+            self.add(text, segment)
 
     def find(self, text: Ids) -> Segment | None:
         """The segment that ends this very text."""
         return self._segments.get(text)
+
+    def longest(self, text: Ids, likely_end: int) -> Segment | None:
+        """The segments from the text's start on, as far as they go, but short of its last token.
+
+        `likely_end` is where one of them should end; if none does, they are followed from the first.
+        """
+        found = self.find(text[:likely_end]) if likely_end < len(text) else None
+        following = found or self._following(text, None)
+        while following:
+            found, following = following, self._following(text, following)
+        return found
+
+    def _following(self, text: Ids, segment: Segment | None) -> Segment | None:
+        for end in sorted(set(self._ends.get(segment, ())), reverse=True):
+            if end < len(text) and (found := self.find(text[:end])) and found.parent is segment:
+                return found
+        return None
 
     def wants(self, text: Ids, tokens: int) -> bool:
         """Whether to add a segment of so many tokens that ends `text`."""
@@ -75,6 +96,7 @@ class PrefixMemory:
     def add(self, text: Ids, segment: Segment) -> None:
         """Keep a segment; only what it `wants`."""
         self._segments[text] = segment
+        self._ends.setdefault(segment.parent, []).append(segment.end)
         self._held += segment.tokens
 
 

@@ -47,9 +47,9 @@ class SampleRequest:
     """How many of the first ids are the prompt and completion of an earlier turn, which a sampler may remember."""
 
     @property
-    def fed_ids(self) -> tuple[int, ...]:
-        """The ids of the earlier turn that went through the model: all but its last one, which was only drawn."""
-        return self.prompt_ids[: max(self.extends - 1, 0)]
+    def fed(self) -> int:
+        """Ids of the earlier turn that went through the model: all but its last one, which was only drawn."""
+        return max(self.extends - 1, 0)
 
 
 @dataclass(frozen=True)
