@@ -107,7 +107,7 @@ def test_a_history_that_was_cut_is_computed_anew_and_counted():
         first = [SampleRequest(prompt) for prompt in PROMPTS]
         second = next_requests(first, turns.sample(first, GREEDY, 0))
         second[0] = SampleRequest((44, *second[0].prompt_ids[3:]))
-        second[1] = SampleRequest((*PROMPTS[1], *second[1].prompt_ids[5:]))
+        second[1] = SampleRequest((*PROMPTS[1], 50, 51))
         results = turns.sample(second, GREEDY, 1)
     assert sampler.work.cut_histories == 2
     opening, whole = len(PROMPTS[1]), second[2].extends - 1
