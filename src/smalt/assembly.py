@@ -20,6 +20,7 @@ from smalt.grading.grader import Grader
 from smalt.methods.method import Method, MethodTools
 from smalt.policy.loading import Policy
 from smalt.policy.local_sampler import LocalSampler
+from smalt.policy.sampling import SamplerSettings
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.tree import Node
@@ -51,12 +52,18 @@ def make_chat(policy: Policy, dialogue: DialogueSettings) -> ChatFormat:
     )
 
 
-def make_growth(policy: Policy, dialogue: DialogueSettings, grader: Grader, settings: CollectionSettings) -> Growth:
+def make_growth(
+    policy: Policy,
+    dialogue: DialogueSettings,
+    sampler: SamplerSettings,
+    grader: Grader,
+    settings: CollectionSettings,
+) -> Growth:
     """Growth with the local sampler."""
     return Growth(
         chat=make_chat(policy, dialogue),
         wording=dialogue.wording,
-        sampler=LocalSampler(policy),
+        sampler=LocalSampler(policy, sampler),
         grader=grader,
         sampling=settings.sampling,
         max_failing_tests=dialogue.max_failing_tests,

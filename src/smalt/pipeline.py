@@ -231,7 +231,7 @@ class Run:
         return load_policy(model)
 
     def _growth(self, policy: Policy, grader: Grader, settings: CollectionSettings) -> Growth:
-        return make_growth(policy, self.settings.dialogue, grader, settings)
+        return make_growth(policy, self.settings.dialogue, self.settings.sampler, grader, settings)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[Callable[..., None]]:
@@ -269,7 +269,7 @@ def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Conso
     problems = load_problems(settings.problems)
     policy = load_policy(settings.model)
     with open_grader(settings.grader) as grader, progress(console, "evaluate") as report:
-        growth = make_growth(policy, settings.dialogue, grader, settings.evaluation)
+        growth = make_growth(policy, settings.dialogue, settings.sampler, grader, settings.evaluation)
         return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
 
 

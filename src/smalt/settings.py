@@ -20,6 +20,7 @@ from smalt.methods.catalogue import METHODS, find_method, section_of
 from smalt.methods.compatibility import complaints
 from smalt.methods.method import Method, MethodSettings, MethodTools
 from smalt.policy.loading import ModelSettings
+from smalt.policy.sampling import SamplerSettings
 from smalt.problems.problem import Limits
 from smalt.problems.sources import ProblemSource
 from smalt.rollouts.collection import CollectionSettings
@@ -83,6 +84,7 @@ class RunSettings(_Section):
     model: ModelSettings = Field(description="The model to start from.")
     problems: ProblemSections = Field(description="Problem sets.")
     dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
+    sampler: SamplerSettings = Field(default_factory=SamplerSettings, description="The sampler's memory.")
     grader: GraderSettings = Field(default_factory=GraderSettings, description="The sandbox's size.")
     warm_start: WarmStartSettings | None = Field(None, description="Supervised warm start; none by default.")
     collection: CollectionSettings = Field(default_factory=CollectionSettings, description="METHODS 1.2.")
@@ -135,12 +137,13 @@ class EvaluationRunSettings(_Section):
     model: ModelSettings = Field(description="The model to evaluate.")
     problems: ProblemSource = Field(description="The problems.")
     dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
+    sampler: SamplerSettings = Field(default_factory=SamplerSettings, description="The sampler's memory.")
     grader: GraderSettings = Field(default_factory=GraderSettings, description="The sandbox's size.")
     evaluation: CollectionSettings = Field(description="Turns, samples, temperature.")
 
 
 def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequence[str] = ()) -> EvaluationRunSettings:
-    """Settings of an evaluation; dialogue and grader come from a recipe where one is given.
+    """Settings of an evaluation; dialogue, sampler and grader come from a recipe where one is given.
 
     The lab's model knows the lab's wording only, so it brings its recipe.
     """
@@ -148,7 +151,7 @@ def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequenc
         recipe = DEMO_RECIPE
     if recipe is not None:
         whole = _read_yaml(recipe)
-        raw = raw | {section: whole[section] for section in ("dialogue", "grader") if section in whole}
+        raw = raw | {section: whole[section] for section in ("dialogue", "sampler", "grader") if section in whole}
     for override in overrides:
         _apply(raw, override)
     return _checked(EvaluationRunSettings, raw, str(recipe or "settings"))

@@ -1,14 +1,12 @@
 """The local sampler against plain forward passes on the whole of prompt and completion."""
 
-from collections import Counter
-
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smalt.policy.local_sampler import LocalSampler, nucleus
-from smalt.policy.sampling import SampleRequest, SamplingSettings
+from smalt.policy.local_sampler import LocalSampler
+from smalt.policy.sampling import SampleRequest, SamplerSettings, SamplingSettings
 
 PROMPTS = [(5, 9, 301, 77, 8, 12, 40), (600,), tuple(range(100, 160)), (17, 17, 23)]
 GREEDY = SamplingSettings(temperature=0, max_new_tokens=12)
@@ -87,6 +85,25 @@ def test_log_probabilities_hold_after_other_rows_have_left_the_batch(ending):
     assert len(lengths) > 3
 
 
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    prompts=st.lists(st.tuples(st.integers(1, 40), st.integers(0, 5)), min_size=1, max_size=5),
+    batch_tokens=st.sampled_from([1, 50, 120, 300, 1000]),
+    seed=st.integers(0, 99),
+)
+def test_every_completion_is_of_its_own_prompt_whoever_shared_the_batch(ending, prompts, batch_tokens, seed):
+    sampler = LocalSampler(ending.policy, SamplerSettings(batch_tokens=batch_tokens))
+    drawn = SamplingSettings(max_new_tokens=12)
+    asked = [SampleRequest(tuple(range(place, place + length)), count) for place, (length, count) in enumerate(prompts)]
+    results = sampler.sample(asked, drawn, seed)
+    assert results == sampler.sample(asked, drawn, seed)
+    assert [len(completions) for completions in results] == [count for _, count in prompts]
+    for request, completions in zip(asked, results, strict=True):
+        for completion in completions:
+            expected = plain_logprobs(ending.policy, request.prompt_ids, completion.ids, drawn)
+            assert torch.allclose(torch.tensor(completion.logprobs), expected, rtol=1e-3, atol=1e-4)
+
+
 def test_a_reply_ends_with_the_stop_token_or_at_the_limit(ending):
     completions = ending.sample([SampleRequest(PROMPTS[0], 60)], SamplingSettings(max_new_tokens=4), 0)[0]
     stops = ending.policy.stop_ids
@@ -134,7 +151,9 @@ def test_greedy_takes_the_likeliest_token_at_each_step(sampler):
 @pytest.mark.parametrize("batch_tokens", [1, 60, 150])
 def test_small_batches_change_nothing_but_memory(sampler, batch_tokens):
     whole = sampler.sample(requests(2, 1, 3, 1), GREEDY, 0)
-    split = LocalSampler(sampler.policy, batch_tokens).sample(requests(2, 1, 3, 1), GREEDY, 0)
+    split = LocalSampler(sampler.policy, SamplerSettings(batch_tokens=batch_tokens)).sample(
+        requests(2, 1, 3, 1), GREEDY, 0
+    )
     assert [[c.ids for c in row] for row in split] == [[c.ids for c in row] for row in whole]
 
 
@@ -162,40 +181,3 @@ def test_a_prompt_fits_when_the_longest_completion_does_too(sampler):
     settings = SamplingSettings(max_new_tokens=48)
     assert sampler.fits((1,) * 2000, settings)
     assert not sampler.fits((1,) * 2001, settings)
-
-
-@pytest.mark.parametrize(
-    "settings", [SamplingSettings(max_new_tokens=1), SamplingSettings(top_p=0.05, max_new_tokens=1)]
-)
-def test_first_tokens_come_as_often_as_their_probabilities_say(policy, settings):
-    drawn = LocalSampler(policy).sample([SampleRequest(PROMPTS[0], 4000)], settings, 3)[0]
-    counts = Counter(completion.ids[0] for completion in drawn)
-    probabilities = plain_logits(policy, PROMPTS[0], (0,))[0].softmax(-1)
-    if settings.top_p < 1:
-        probabilities = nucleus(probabilities.log()[None], settings.top_p)[0].exp()
-    # Ten bins of tokens, likeliest first; chi-square with 9 degrees of freedom passes 33 once in ten thousand.
-    bins = torch.tensor_split(probabilities.argsort(descending=True)[: int((probabilities > 0).sum())], 10)
-    expected = [4000 * probabilities[tokens].sum().item() for tokens in bins]
-    found = [sum(counts[token] for token in tokens.tolist()) for tokens in bins]
-    assert sum(found) == 4000
-    assert sum((f - e) ** 2 / e for f, e in zip(found, expected, strict=True)) < 33
-
-
-def test_the_nucleus_is_the_smallest_set_that_reaches_the_mass():
-    logprobs = torch.tensor([[0.1, 0.5, 0.15, 0.25], [0.97, 0.01, 0.01, 0.01]]).log()
-    cut = nucleus(logprobs, 0.7).exp()
-    assert torch.allclose(cut[0], torch.tensor([0, 2 / 3, 0, 1 / 3]))
-    assert torch.allclose(cut[1], torch.tensor([1.0, 0, 0, 0]))
-    assert torch.allclose(nucleus(logprobs, 0.01).exp()[0], torch.tensor([0, 1.0, 0, 0]))
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 0.99))
-def test_a_nucleus_is_a_distribution_and_no_token_in_it_can_be_spared(logits, top_p):
-    probabilities = torch.tensor([logits], dtype=torch.float64).softmax(-1)
-    kept = nucleus(probabilities.log(), top_p)[0].exp() > 0
-    mass = probabilities[0][kept]
-    assert nucleus(probabilities.log(), top_p).exp().sum().item() == pytest.approx(1)
-    assert mass.sum() >= top_p - 1e-9
-    assert mass.sum() - mass.min() < top_p + 1e-9
-    if not kept.all():
-        assert probabilities[0][~kept].max() <= mass.min() + 1e-12

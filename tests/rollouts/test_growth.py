@@ -3,10 +3,13 @@
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from smalt.grading.verdicts import PublicResult, Status
+from smalt.policy.local_sampler import LocalSampler
+from smalt.policy.sampling import SamplerSettings, SamplingSettings
 from smalt.problems.problem import CallTest
 from smalt.rollouts.growth import Shape, never_stop, stop_at_public_pass, stop_when_solved
 from tests.conftest import drop_first
@@ -44,6 +47,36 @@ def test_prompts_extend_each_other_token_by_token(chat, problem):
     for node in tree.chains()[0][1:]:
         before = (*node.parent.prompt.ids, *node.parent.completion.ids)
         assert node.prompt.ids == (*before, *node.prompt.tail)
+
+
+def test_requests_say_what_the_sampler_has_met(chat, problem):
+    growth = scripted_growth(chat, [WRONG, RIGHT], [NO_CODE, WRONG])
+    [tree] = grown(growth, Shape((2, 1)), problem)
+    first, later = growth.sampler.requests
+    assert [request.extends for request in first] == [0]
+    for node, request in zip(tree.children, later, strict=True):
+        assert request.prompt_ids[: request.extends] == (*node.prompt.ids, *node.completion.ids)
+
+
+def test_a_history_that_was_cut_extends_nothing(chat, problem):
+    growth = scripted_growth(chat, [WRONG], [RIGHT])
+    growth.chat = replace(chat, history_limit=10)
+    grown(growth, Shape.chains(1, 2), problem)
+    assert [request.extends for request in growth.sampler.requests[1]] == [0]
+
+
+@pytest.mark.parametrize("branching", [(2, 1, 1), (2, 2)])
+def test_trees_are_the_same_whether_the_sampler_remembers_turns_or_not(chat, policy, problem, branching):
+    trees, samplers = [], []
+    for kept_tokens in (0, 10_000):
+        sampler = LocalSampler(policy, SamplerSettings(kept_tokens=kept_tokens))
+        growth = growth_with(chat, sampler, max_new_tokens=24)
+        growth = growth.with_sampling(SamplingSettings(temperature=0, max_new_tokens=24))
+        trees += grown(growth, Shape(branching), problem)
+        samplers.append(sampler)
+    assert [node.completion.ids for node in trees[0].nodes()] == [node.completion.ids for node in trees[1].nodes()]
+    assert samplers[0].work.remembered_tokens == 0
+    assert samplers[1].work.remembered_tokens > samplers[1].work.prefilled_tokens / 2
 
 
 def test_chains_do_not_mix(chat):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -262,7 +263,7 @@ def test_validation_draws_by_its_own_settings_and_each_time_the_same(model_folde
         asked.append((settings, seed, sample(requests, settings, seed)))
         return asked[-1][-1]
 
-    loop.growth.sampler.sample = spy
+    loop.growth.sampler = SimpleNamespace(sample=spy, fits=loop.growth.sampler.fits)
     contexts = contexts_of(loop.growth.chat, "abcabc")
     assert loop.validate(contexts) == loop.validate(contexts)
     assert [settings for settings, _, _ in asked] == [SETTINGS.validation_sampling] * 2

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,12 +20,36 @@ class SamplingSettings(BaseModel):
     max_new_tokens: int = Field(6144, gt=0, description="Longest completion, in tokens (Cobalt: 6,144).")
 
 
+class SamplerSettings(BaseModel):
+    """How much of the model's key-value states the local sampler holds.
+
+    Memory and speed depend on it; completions differ by rounding only. A token takes 2 x layers x key-value heads x
+    head size numbers: 24 KiB for SmolLM2-135M and 128 KiB for Llama-3-8B in bfloat16.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch_tokens: int = Field(
+        1 << 17, gt=0, description="Tokens (rows x longest) decoded at once; a prefill takes up to a quarter more."
+    )
+    kept_tokens: int = Field(
+        1 << 17, ge=0, description="Tokens whose states are kept for the next turn; 0 computes each prompt anew."
+    )
+
+
 @dataclass(frozen=True)
 class SampleRequest:
     """One prompt and how many completions of it are wanted."""
 
     prompt_ids: tuple[int, ...]
     count: int = 1
+    extends: int = 0
+    """How many of the first ids are the prompt and completion of an earlier turn, which a sampler may remember."""
+
+    @property
+    def fed(self) -> int:
+        """Ids of the earlier turn that went through the model: all but its last one, which was only drawn."""
+        return max(self.extends - 1, 0)
 
 
 @dataclass(frozen=True)
@@ -53,3 +78,20 @@ class Sampler(Protocol):
     def fits(self, prompt_ids: Sequence[int], settings: SamplingSettings) -> bool:
         """Whether the prompt leaves room in the model's context for a completion."""
         ...
+
+
+@runtime_checkable
+class MultiTurnSampler(Protocol):
+    """A sampler that can remember what it computed for one turn until the next. Nobody has to be one."""
+
+    def over_turns(self, turns: int) -> AbstractContextManager[Sampler]:
+        """A sampler whose next `turns` calls are the turns of the same dialogues, last one included.
+
+        What it returns must not depend on what was sampled before it was made.
+        """
+        ...
+
+
+def sampler_over_turns(sampler: Sampler, turns: int) -> AbstractContextManager[Sampler]:
+    """The sampler for growing dialogues of so many turns: with a memory if it can have one."""
+    return sampler.over_turns(turns) if isinstance(sampler, MultiTurnSampler) else nullcontext(sampler)

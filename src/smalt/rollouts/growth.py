@@ -16,7 +16,7 @@ from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import Wording, no_code_message, task_message
 from smalt.grading.extraction import extract_program
 from smalt.grading.verdicts import Grade
-from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings
+from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings, sampler_over_turns
 from smalt.problems.problem import Problem
 from smalt.rollouts.tree import Node, Tree
 
@@ -90,14 +90,15 @@ class Growth:
     def grow(self, trees: Sequence[Tree], shape: Shape, seed: int) -> None:
         """Grow `trees` in place. A prompt that does not fit the model's context stays without children."""
         open_prompts: list[tuple[Tree, Node | None, Prompt]] = [(tree, None, tree.root) for tree in trees]
-        for level, count in enumerate(shape.branching):
-            open_prompts = [entry for entry in open_prompts if self.sampler.fits(entry[2].ids, self.sampling)]
-            requests = [SampleRequest(prompt.ids, count) for _, _, prompt in open_prompts]
-            sampled = self.sampler.sample(requests, self.sampling, seed=seed * 1009 + level)
-            grown = self._attach(open_prompts, sampled)
-            if level + 1 < len(shape.branching):
-                inner = [(tree, node) for tree, node in grown if not shape.is_leaf(node)]
-                open_prompts = [(tree, node, self.next_prompt(node)) for tree, node in inner]
+        with sampler_over_turns(self.sampler, len(shape.branching)) as sampler:
+            for level, count in enumerate(shape.branching):
+                open_prompts = [entry for entry in open_prompts if sampler.fits(entry[2].ids, self.sampling)]
+                requests = [_request(parent, prompt, count) for _, parent, prompt in open_prompts]
+                sampled = sampler.sample(requests, self.sampling, seed=seed * 1009 + level)
+                grown = self._attach(open_prompts, sampled)
+                if level + 1 < len(shape.branching):
+                    inner = [entry for entry in grown if not shape.is_leaf(entry[1])]
+                    open_prompts = [(tree, node, self.next_prompt(node)) for tree, node in inner]
 
     def attach(self, tree: Tree, completions: Sequence[Completion]) -> None:
         """Hang completions that were sampled earlier under a tree's root, and grade them."""
@@ -149,3 +150,9 @@ class Growth:
         node = Node(tree.problem, prompt, completion, reply, extraction, grade=None, parent=parent)
         (tree.children if parent is None else parent.children).append(node)
         return node
+
+
+def _request(parent: Node | None, prompt: Prompt, count: int) -> SampleRequest:
+    """The request for a prompt's completions; says what of it the sampler has met as `parent`."""
+    is_extension = parent is not None and prompt.extends_previous
+    return SampleRequest(prompt.ids, count, extends=len(prompt.ids) - len(prompt.tail) if is_extension else 0)

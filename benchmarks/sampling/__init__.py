@@ -1,0 +1,1 @@
+"""How fast completions are sampled, against transformers' `generate`: `python -m benchmarks.sampling --help`."""
