@@ -47,6 +47,7 @@ from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
 from smalt.training.checkpoints import save_model_atomically
 from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
+from smalt.training.spending import Spent
 from smalt.training.turn_value import detach_value_head
 
 
@@ -178,6 +179,7 @@ class Run:
                 problems=self.problems_by_id,
                 folder=self.folder,
                 seed=settings.seed,
+                spent_before=self._spent_on_trajectories(),
                 on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),
             )
             too_long = loop.run(*self._starts(growth))
@@ -225,6 +227,14 @@ class Run:
         names = ("contexts.parquet", "validation_contexts.parquet")
         training, validation = (read_contexts(self.folder / name) for name in names)
         return training, validation
+
+    def _spent_on_trajectories(self) -> Spent:
+        """What the training trajectories cost; nothing where none are stored, or where the budget leaves them out."""
+        folder, budget = self.folder / "trajectories", self.settings.training.budget
+        if not folder.exists() or (budget is not None and not budget.includes_collection):
+            return Spent()
+        stages = read_json(self.folder / "stages.json") or {}
+        return Spent(TrajectoryStore(folder).sampled_tokens(), stages.get("collect_trajectories", 0.0))
 
     def _load(self, path: str) -> Policy:
         model: ModelSettings = self.settings.model.model_copy(update={"path": path})

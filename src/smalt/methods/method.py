@@ -73,6 +73,10 @@ class Method(ABC, Generic[Options]):
     def credit(self, tree: Tree) -> list[TrainingGroup]:
         """Set `reward` and `credit` on the nodes of a grown tree; return the groups that carry a signal."""
 
+    def learn_from(self, trees: Sequence[Tree]) -> dict[str, float]:
+        """Learn something of the method's own from the trees of a step, before credit; numbers for the log."""
+        return {}
+
     @property
     def needs_reference(self) -> bool:
         """Whether `credit` asks for `tools.log_ratios`."""

@@ -90,6 +90,27 @@ class OptimiserSettings(BaseModel):
     )
 
 
+class TrainingBudget(BaseModel):
+    """What training may cost: it ends with the first step that reaches it, or with its other bounds before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sampled_tokens: int | None = Field(None, gt=0, description="Tokens that the policy writes in training.")
+    seconds: float | None = Field(
+        None, gt=0, description="Wall time of sampling, grading and updates; validation and checkpoints cost nothing."
+    )
+    includes_collection: bool = Field(
+        True,
+        description="Whether the stored trajectories of methods that train on contexts count too.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_amount(self) -> TrainingBudget:
+        if (self.sampled_tokens is None) == (self.seconds is None):
+            raise ValueError("a budget is either sampled_tokens or seconds: set exactly one of them")
+        return self
+
+
 class TrainingSettings(BaseModel):
     """How long, on how much, and how closely watched."""
 
@@ -97,6 +118,7 @@ class TrainingSettings(BaseModel):
 
     epochs: float = Field(2.0, gt=0, description="Passes over the contexts (Cobalt: 2); see max_steps.")
     max_steps: int | None = Field(None, gt=0, description="Most training steps; None for no bound but epochs.")
+    budget: TrainingBudget | None = Field(None, description="Most that training may cost; none by default.")
     contexts_per_step: int = Field(128, gt=0, description="Contexts a step (Cobalt: 128).")
     sampling: SamplingSettings = Field(
         default_factory=SamplingSettings,
