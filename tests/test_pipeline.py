@@ -290,10 +290,12 @@ def test_a_reply_is_read_without_whichever_token_ended_it(policy):
     assert chat.reply_text([*ids, other_end]) == RIGHT
 
 
-@pytest.mark.parametrize("method", ["murphy", "rlef"])
+@pytest.mark.parametrize("method", ["murphy", "rlef", "mucode"])
 def test_a_method_that_starts_at_problems_neither_collects_nor_cuts(recipe, tmp_path, method):
     chosen = [f"method={method}", f"{method}.group_size=2", f"{method}.turns=2", "training.validate_every=1"]
+    chosen += ["evaluation.best_of=2"] if method == "mucode" else []
     execute(recipe, tmp_path, *chosen, "training.max_steps=2", "warm_start=")
+    assert (tmp_path / "verifier").exists() is (method == "mucode")
     assert not (tmp_path / "trajectories").exists()
     assert not (tmp_path / "contexts.parquet").exists()
     rows = metrics_of(tmp_path)

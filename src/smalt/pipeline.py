@@ -6,11 +6,13 @@ start at bare problems (all but Cobalt) neither collect nor cut.
 
     config.yaml                    the settings, complete
     warm_start/                    model after the supervised warm start (only with one)
-    trajectories/part-*.parquet    dialogues of the reference policy (validation_trajectories/ likewise)
+    trajectories/part-*.parquet    dialogues of the reference policy (validation_trajectories/ likewise);
+                                   complete.json once all are there
     contexts.parquet               what is trained on (validation_contexts.parquet likewise)
     metrics.jsonl, tensorboard/    numbers of each training step
     checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
     final/                         the trained model, transformers format
+    verifier/                      the verifier, for methods that train one
     evaluation/before, after/      summary.json and trajectories by turn
     stages.json, summary.json      seconds of each stage; the run's figures
     dialogues.json, report.html    example dialogues; the pictures
@@ -38,6 +40,7 @@ from smalt.problems.sources import load_problems
 from smalt.progress import progress
 from smalt.reports.examples import example_dialogues
 from smalt.reports.run_report import write_run_report
+from smalt.rollouts.best_of import no_scores
 from smalt.rollouts.collection import CollectionSettings, collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
@@ -49,6 +52,7 @@ from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
 from smalt.training.spending import Spent
 from smalt.training.turn_value import detach_value_head
+from smalt.training.verifier import load_verifier
 
 
 @dataclass
@@ -131,12 +135,14 @@ class Run:
             ("trajectories", self.training_problems),
             ("validation_trajectories", self.validation_problems),
         ):
-            if not problems or not self._wants_contexts:
+            complete = self.folder / name / "complete.json"
+            if not problems or not self._wants_contexts or complete.exists():
                 continue
             with self._stage(f"collect_{name}") as report:
                 growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
                 store = TrajectoryStore(self.folder / name)
                 too_long = collect(problems, growth, self.settings.collection, store, self.settings.seed, report)
+                write_json(complete, {"problems_too_long": too_long})
                 self._say_left_out(too_long, "problems", "their prompt leaves no room in the model's context")
 
     def cut_contexts(self) -> None:
@@ -169,8 +175,10 @@ class Run:
         settings = self.settings
         with self._stage("train") as report:
             policy = self._load(self.reference_model)
-            method, learner = make_method_and_learner(settings, policy)
+            method, learner = make_method_and_learner(settings, policy, self.folder)
+            verifier = method.tools.verifier
             growth = self._growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
+            growth.scores = verifier.scores if verifier else no_scores
             loop = TrainingLoop(
                 method=method,
                 growth=growth,
@@ -185,6 +193,8 @@ class Run:
             too_long = loop.run(*self._starts(growth))
             self._say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
             detach_value_head(policy.model)
+            if verifier:
+                verifier.export(self.folder / "verifier")
             save_model_atomically(self.folder / "final", policy)
 
     def evaluate(self, name: str, model: str, grader: Grader) -> None:
@@ -194,6 +204,8 @@ class Run:
             return
         with self._stage(f"evaluate_{name}") as report:
             growth = self._growth(self._load(model), grader, self.settings.evaluation)
+            if name == "after" and self.settings.evaluation.best_of > 1 and (self.folder / "verifier").exists():
+                growth.scores = load_verifier(self.folder / "verifier", self.settings.model.device, growth.chat).scores
             problems = load_problems(self.settings.problems.evaluation)
             evaluate(problems, growth, self.settings.evaluation, folder, self.settings.seed, report)
 
@@ -280,6 +292,8 @@ def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Conso
     policy = load_policy(settings.model)
     with open_grader(settings.grader) as grader, progress(console, "evaluate") as report:
         growth = make_growth(policy, settings.dialogue, grader, settings.evaluation)
+        if settings.verifier is not None:
+            growth.scores = load_verifier(Path(settings.verifier), settings.model.device, growth.chat).scores
         return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
 
 
@@ -295,4 +309,5 @@ def _bare(problem: Problem, growth: Growth) -> Context:
 
 def _protocol(settings: CollectionSettings) -> str:
     ending = "ends at the first public pass" if settings.stops_at_public_pass else "goes on to the last turn"
-    return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}"
+    chosen = f"; each program is the best of {settings.best_of}" if settings.best_of > 1 else ""
+    return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}{chosen}"

@@ -13,6 +13,7 @@ from smalt.methods.cobalt import Cobalt, CobaltSettings
 from smalt.methods.grpo import GRPO, GRPOSettings
 from smalt.methods.grpo_mt import GRPOMT, GRPOMTSettings
 from smalt.methods.method import MethodTools
+from smalt.methods.mucode import MuCode, MuCodeSettings
 from smalt.methods.murphy import Murphy, MurphySettings
 from smalt.policy.loading import ModelSettings, load_policy
 from smalt.policy.local_sampler import LocalSampler
@@ -27,8 +28,10 @@ from smalt.training.settings import (
     OptimiserSettings,
     TrainingBudget,
     TrainingSettings,
+    VerifierSettings,
 )
 from smalt.training.spending import Spent
+from smalt.training.verifier_training import VerifierTrainer
 from tests.conftest import drop_first
 from tests.scripted import NO_CODE, RIGHT, WRONG, TextGrader, TrustedGrader, growth_with, scripted_growth
 
@@ -462,3 +465,30 @@ def test_a_budget_is_one_amount():
     for nonsense in ({}, {"seconds": 3, "sampled_tokens": 3}, {"seconds": 0}):
         with pytest.raises(ValueError):
             TrainingBudget(**nonsense)
+
+
+def test_a_verifier_survives_a_kill(model_folder, tmp_path):
+    loss = LossSettings(objective="likelihood", aggregation="turns", kl_coefficient=0)
+    settings = SETTINGS.model_copy(update={"loss": loss, "max_steps": 5})
+
+    def imitating_loop(folder, **options):
+        loop = real_loop(folder, model_folder, settings=settings, **options)
+        training = VerifierSettings(learning_rate=1e-3, pairs=2)
+        verifier = VerifierTrainer(load(model_folder), loop.growth.chat, training, folder / "verifiers")
+        loop.method = MuCode(MuCodeSettings(group_size=3, turns=2, best_of=2), MethodTools(verifier=verifier))
+        loop.growth.scores = verifier.scores
+        return loop
+
+    whole = imitating_loop(tmp_path / "whole")
+    run(whole)
+    rows = metrics_of(tmp_path / "whole")
+    assert any("verifier_loss" in row for row in rows)
+    assert not all(row["is_skipped"] for row in rows)
+    with pytest.raises(KilledError):
+        run(imitating_loop(tmp_path / "killed", on_step=kill_after(3)))
+    resumed = imitating_loop(tmp_path / "killed")
+    run(resumed)
+    assert same(weights(resumed), weights(whole))
+    judges = (loop.method.tools.verifier.verifier.policy.model.state_dict() for loop in (resumed, whole))
+    assert same(*judges)
+    assert without_seconds(metrics_of(tmp_path / "killed")) == without_seconds(rows)

@@ -22,6 +22,7 @@ from smalt.rollouts.records import Context
 from smalt.rollouts.tree import Tree
 from smalt.training.batches import batch_of_step
 from smalt.training.checkpoints import CheckpointStore
+from smalt.training.companions import Companion
 from smalt.training.groups import TrainingGroup, whiten_batch
 from smalt.training.learner import Learner
 from smalt.training.metrics_log import MetricsLog
@@ -123,11 +124,13 @@ class TrainingLoop:
             whitens = self.method.tools.estimator.whitens_batch
             groups = whiten_batch(sample.credited) if whitens else sample.credited
             metrics |= self.learner.train_step(groups, step)
-        metrics["seconds_sampling"] = sample.seconds - self.growth.seconds_grading
-        metrics["seconds_grading"] = self.growth.seconds_grading
-        metrics["seconds_training"] = time.perf_counter() - started - sample.seconds
+        seconds = {
+            "sampling": sample.seconds - self.growth.seconds_grading,
+            "grading": self.growth.seconds_grading,
+            "training": time.perf_counter() - started - sample.seconds,
+        }
         self.growth.seconds_grading = 0.0
-        return metrics
+        return metrics | {f"seconds_{part}": value for part, value in seconds.items()}
 
     def validate(self, contexts: Sequence[Context]) -> float:
         """Mean validation score of the last program of one dialogue a context; the same draws each time.
@@ -212,17 +215,21 @@ class TrainingLoop:
             return 0
         step, folder = newest
         checkpoints.restore(folder, self.learner.policy, self.learner.optimizer)
-        if self.persistence:
-            self.persistence.load(step)
+        for companion in self._companions():
+            companion.load(step)
         return step
 
     def _save(self, checkpoints: CheckpointStore, step: int) -> None:
-        """Save the state after `step` steps; the memory first, as a checkpoint without it could not go on."""
-        if self.persistence:
-            self.persistence.save(step)
+        """Save the state after `step` steps; the companions first, as a checkpoint without them could not go on."""
+        for companion in self._companions():
+            companion.save(step)
         checkpoints.save(step, self.learner.policy, self.learner.optimizer)
-        if self.persistence:
-            self.persistence.forget_before(self.settings.keep_checkpoints)
+        for companion in self._companions():
+            companion.forget_before(self.settings.keep_checkpoints)
+
+    def _companions(self) -> list[Companion]:
+        """What has to be saved beside the policy."""
+        return [companion for companion in (self.persistence, self.method.tools.verifier) if companion is not None]
 
     def _is_due(self, every: int, step: int, steps: int) -> bool:
         """Whether something done every so many steps is due after this one; the last step always is."""

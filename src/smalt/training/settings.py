@@ -16,10 +16,11 @@ class LossSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    objective: Literal["clipped", "gspo", "cispo", "oapl"] = Field(
+    objective: Literal["clipped", "gspo", "cispo", "oapl", "likelihood"] = Field(
         "clipped",
         description="clipped: PPO's and GRPO's; gspo: clipped ratio of whole completions; cispo: clipped weight, "
-        "gradient kept; oapl: regression on the advantage. Formulas in training/loss.py.",
+        "gradient kept; oapl: regression on the advantage; likelihood: imitation, for methods that name programs to "
+        "imitate. Formulas in training/loss.py.",
     )
     aggregation: Literal["tokens", "sequences", "constant", "turns"] = Field(
         "tokens",
@@ -150,6 +151,17 @@ class TrainingSettings(BaseModel):
         """Training steps for a number of contexts."""
         steps = steps_of_epochs(contexts, self.contexts_per_step, self.epochs)
         return min(steps, self.max_steps) if self.max_steps is not None else steps
+
+
+class VerifierSettings(BaseModel):
+    """Training of a verifier; defaults are those of muCode's code."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: float = Field(1e-6, gt=0, description="AdamW's learning rate, constant (code: 1e-6).")
+    pairs: int = Field(32, gt=0, description="Pairs of a correct and an incorrect program a problem (code: 32).")
+    passes: int = Field(2, gt=0, description="Passes over a step's pairs (code: 2, over all pairs so far).")
+    problems_per_update: int = Field(2, gt=0, description="Problems an optimiser step (code: 64 pairs, thus 2).")
 
 
 class WarmStartSettings(BaseModel):
