@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalt.evaluation.over_seeds import by_turn_over_seeds, paired_over_seeds
+from smalt.evaluation.over_seeds import by_turn_over_seeds, paired_over_seeds, thirds_by_difficulty
 from smalt.evaluation.pass_at_k import RESAMPLES
 
 RUNS = [
@@ -65,6 +65,12 @@ def test_the_same_figures_give_the_same_interval_and_shift_with_the_scores(seed)
     opposite = by_turn_over_seeds(table(~scores), resamples=50)
     assert opposite.pass_at_1[0] == pytest.approx(1 - figures.pass_at_1[0])
     assert opposite.ci95[0] == pytest.approx([1 - figures.ci95[0][1], 1 - figures.ci95[0][0]])
+
+
+def test_thirds_are_by_first_programs_hardest_first():
+    runs = table([[1, 0, 1, 0, 1, 1, 0], [1, 0, 0, 0, 1, 1, 1]])
+    assert thirds_by_difficulty(runs) == [["p1", "p3"], ["p2", "p6"], ["p0", "p4", "p5"]]
+    assert thirds_by_difficulty(table([[1, 0]])) == [[], ["p1"], ["p0"]]
 
 
 def test_what_cannot_be_compared_is_refused():

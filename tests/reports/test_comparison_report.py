@@ -12,6 +12,7 @@ from smalt.reports.comparison_tables import (
     by_turn_table_rows,
     comparison_markdown,
     cost_rows,
+    difficulty_rows,
     gain_rows,
     overview_rows,
     pair_rows,
@@ -65,6 +66,14 @@ def method(name, start, **changes):
     }
 
 
+PAIR = {
+    "first": "grpo",
+    "second": "rlef",
+    "by_difficulty": [difference(height) for height in (0.3, 0.1, -0.1)],
+    **difference(0.1),
+}
+
+
 def summary(*methods, **changes):
     methods = methods or (method("grpo", 0.3), method("rlef", 0.4, groups_without_signal=None))
     raw = {
@@ -73,7 +82,7 @@ def summary(*methods, **changes):
         "protocol": "each dialogue goes on to the last turn; temperature 1",
         "before": evaluation(0.2),
         "methods": list(methods),
-        "pairs": [{"first": "grpo", "second": "rlef", **difference(0.1)}] if len(methods) == 2 else [],
+        "pairs": [PAIR] if len(methods) == 2 else [],
     }
     return ComparisonSummary.model_validate(raw | changes)
 
@@ -87,6 +96,11 @@ def test_tables_say_figures_and_intervals():
     assert overview_rows(summary())[0] == ("Method", "Turn 1", "Turn 3", "Turn 5")
     assert gain_rows(summary())[1] == ("grpo", *["+10.0 (+6.0 to +14.0)"] * 3)
     assert pair_rows(summary())[1] == ("rlef − grpo", *["+10.0 (+6.0 to +14.0)"] * 3)
+    assert difficulty_rows(summary())[1][1:] == (
+        "+30.0 (+26.0 to +34.0)",
+        "+10.0 (+6.0 to +14.0)",
+        "-10.0 (-14.0 to -6.0)",
+    )
     assert cost_rows(summary())[1][-3:] == ("300", "0.2", "0.25")
     assert cost_rows(summary())[2][-1] == "–"
 
@@ -100,7 +114,7 @@ def test_a_budget_is_said_as_it_counts():
 
 def test_the_markdown_page_has_every_table():
     page = comparison_markdown(summary())
-    assert page.count("\n| --- |") == 4
+    assert page.count("\n| --- |") == 5
     assert "| rlef | 40.0 (30.0 to 50.0) |" in page
     assert "Seeds: 2; held-out problems: 30, dialogues of each: 2; each dialogue goes on" in page
     assert "Nothing to compare." in comparison_markdown(summary(method("grpo", 0.3)))

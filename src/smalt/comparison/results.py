@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from smalt.evaluation.by_turn import outcomes_by_problem
-from smalt.evaluation.over_seeds import RunOutcomes, by_turn_over_seeds, paired_over_seeds
+from smalt.evaluation.over_seeds import RunOutcomes, by_turn_over_seeds, paired_over_seeds, thirds_by_difficulty
 from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
 from smalt.files import read_json
 from smalt.reports.comparison_file import (
@@ -74,13 +74,14 @@ def read_run(folder: Path, settings: RunSettings) -> RunResult:
 def summarise(budget: TrainingBudget, runs: Mapping[str, Sequence[RunResult]]) -> ComparisonSummary:
     """Figures of a comparison; `runs` has for each method's name its runs in the order of their seeds."""
     first = next(iter(runs.values()))
+    thirds = thirds_by_difficulty([run.before for its in runs.values() for run in its])
     return ComparisonSummary(
         budget=_budget(budget),
         seeds=len(first),
         protocol=first[0].protocol,
         before=_evaluation(by_turn_over_seeds([run.before for run in first])),
         methods=[_method(name, its) for name, its in runs.items()],
-        pairs=[_pair(*pair, runs) for pair in itertools.combinations(runs, 2)],
+        pairs=[_pair(*pair, runs, thirds) for pair in itertools.combinations(runs, 2)],
     )
 
 
@@ -97,9 +98,21 @@ def _method(name: str, runs: Sequence[RunResult]) -> MethodSummary:
     )
 
 
-def _pair(first: str, second: str, runs: Mapping[str, Sequence[RunResult]]) -> PairSummary:
-    difference = paired_over_seeds([run.after for run in runs[first]], [run.after for run in runs[second]])
-    return PairSummary(first=first, second=second, **_difference(difference).model_dump())
+def _pair(
+    first: str, second: str, runs: Mapping[str, Sequence[RunResult]], thirds: Sequence[Sequence[str]]
+) -> PairSummary:
+    sides = [[run.after for run in runs[name]] for name in (first, second)]
+    parts = [[[_only(run, part) for run in side] for side in sides] for part in thirds] if all(thirds) else []
+    return PairSummary(
+        first=first,
+        second=second,
+        by_difficulty=[_difference(paired_over_seeds(*part)) for part in parts],
+        **_difference(paired_over_seeds(*sides)).model_dump(),
+    )
+
+
+def _only(run: RunOutcomes, problems: Sequence[str]) -> RunOutcomes:
+    return {problem: run[problem] for problem in problems if problem in run}
 
 
 def _cost(runs: Sequence[RunResult]) -> CostSummary:

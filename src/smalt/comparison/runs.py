@@ -70,7 +70,7 @@ class Comparison:
     def _execute(self, name: str, seed: int) -> None:
         """One run, unless it is done."""
         folder, settings = self.run_folder(name, seed), self.plan.runs[name, seed]
-        if not (folder / "summary.json").exists():
+        if not (folder / "report.html").exists():  # the last that a run writes
             run = Run(settings, folder, self.console)
             taken = take_over(folder, settings, [(self.run_folder(*key), its) for key, its in self.plan.runs.items()])
             if taken:

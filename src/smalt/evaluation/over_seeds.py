@@ -9,6 +9,7 @@ narrow.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -54,6 +55,19 @@ def paired_over_seeds(
         ci95=_intervals(differences, resamples, seed),
         problems=len(problems),
     )
+
+
+def thirds_by_difficulty(runs: Sequence[RunOutcomes]) -> list[list[str]]:
+    """Problems that all runs have in three parts, hardest first, by the mean of first programs that pass.
+
+    Give runs of the untrained policy: gains over it are then biased within a part (who was unlucky looks hard), but
+    differences between methods are not.
+    """
+    problems = shared_problems(runs)
+    first_turn = dict(zip(problems, _scores(runs, problems)[:, :, 0].mean(axis=0), strict=True))
+    ordered = sorted(problems, key=lambda problem: first_turn[problem])
+    bounds = [len(ordered) * part // 3 for part in range(4)]
+    return [ordered[start:end] for start, end in itertools.pairwise(bounds)]
 
 
 def shared_problems(runs: Sequence[RunOutcomes]) -> list[str]:

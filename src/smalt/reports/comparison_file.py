@@ -78,6 +78,8 @@ class PairSummary(DifferenceSummary):
 
     first: str
     second: str
+    by_difficulty: list[DifferenceSummary]
+    """The same for the hardest, the middle and the easiest third of the problems; empty with fewer than three."""
 
 
 class ComparisonSummary(_Figures):

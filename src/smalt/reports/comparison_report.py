@@ -9,10 +9,12 @@ from markupsafe import Markup
 from smalt.reports.comparison_charts import Labels, Line, intervals_chart, panels_chart
 from smalt.reports.comparison_file import ComparisonSummary, Cost, Quantity
 from smalt.reports.comparison_tables import (
+    DIFFICULTY,
     UNTRAINED,
     budget_text,
     by_turn_table_rows,
     cost_rows,
+    difficulty_rows,
     gain_rows,
     how_text,
     pair_rows,
@@ -50,6 +52,8 @@ def render_comparison_report(summary: ComparisonSummary, name: str) -> str:
             by_turn_rows=by_turn_table_rows(summary),
             gain_rows=gain_rows(summary),
             pair_rows=pair_rows(summary),
+            difficulty_rows=difficulty_rows(summary),
+            difficulty=DIFFICULTY,
             cost_rows=cost_rows(summary),
             curves=[
                 (f"{_QUANTITIES[quantity]}, against {cost.replace('_', ' ')}", Markup(_curves(summary, quantity, cost)))

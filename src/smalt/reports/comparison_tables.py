@@ -10,6 +10,7 @@ from smalt.reports.run_folder import DifferenceSummary
 from smalt.reports.table import NOTHING, points, share
 
 UNTRAINED = "before training"
+DIFFICULTY = "Thirds of the problems by the share of the untrained policies' first programs that pass."
 Row = tuple[str, ...]
 
 
@@ -39,6 +40,15 @@ def pair_rows(summary: ComparisonSummary) -> list[Row]:
     turns = told_turns(summary)
     head = ("Difference", *(f"Turn {turn}" for turn in turns))
     rows = ((f"{p.second} − {p.first}", *(change(p, turn) for turn in turns)) for p in summary.pairs)
+    return [head, *rows]
+
+
+def difficulty_rows(summary: ComparisonSummary) -> list[Row]:
+    """Head, then for each pair the difference in points at the last turn, by thirds of the problems."""
+    last = len(summary.before.pass_at_1)
+    head = ("Difference", "Hardest third", "Middle third", "Easiest third")
+    pairs = [pair for pair in summary.pairs if pair.by_difficulty]
+    rows = ((f"{p.second} − {p.first}", *(change(third, last) for third in p.by_difficulty)) for p in pairs)
     return [head, *rows]
 
 
@@ -105,6 +115,9 @@ def comparison_markdown(summary: ComparisonSummary) -> str:
         _markdown(gain_rows(summary)),
         "## Differences between methods, points",
         _markdown(pair_rows(summary)),
+        "## Differences at the last turn by difficulty, points",
+        DIFFICULTY,
+        _markdown(difficulty_rows(summary)),
         "## Cost of a run, mean",
         _markdown(cost_rows(summary)),
     ]
