@@ -139,15 +139,15 @@ def test_every_step_is_logged_and_some_train(finished):
 def test_totals_begin_with_what_the_trajectories_cost(finished):
     first, stages = metrics_of(finished)[0], read_json(finished / "stages.json")
     collected = sum(len(u.completion_ids) for t in TrajectoryStore(finished / "trajectories").read() for u in t.turns)
-    assert first["sampled_tokens_total"] == collected + first["sampled_tokens"]
-    assert first["seconds_total"] > stages["collect_trajectories"]
+    assert first["sampled_tokens_so_far"] == collected + first["sampled_tokens"]
+    assert first["seconds_so_far"] > stages["collect_trajectories"]
 
 
 def test_a_budget_may_leave_the_trajectories_out(finished, recipe, tmp_path):
     first = metrics_of(finished)[0]
     execute(recipe, tmp_path, "training.budget={sampled_tokens: 1, includes_collection: false}")
     [row] = metrics_of(tmp_path)
-    assert row["sampled_tokens_total"] == row["sampled_tokens"] == first["sampled_tokens"]
+    assert row["sampled_tokens_so_far"] == row["sampled_tokens"] == first["sampled_tokens"]
 
 
 def test_contexts_are_cut_from_the_trajectories(finished):

@@ -88,7 +88,7 @@ def test_the_budget_is_the_same_and_holds_the_trajectories(finished):
     folder, summary, _ = finished
     for method in summary.methods:
         steps = rows(folder / method.name / "seed-0")
-        totals = [row["sampled_tokens_total"] for row in steps]
+        totals = [row["sampled_tokens_so_far"] for row in steps]
         assert totals[-1] >= TOKENS > totals[-2]
         assert method.cost.collection_tokens + method.cost.training_tokens == totals[-1]
         assert method.cost.steps == len(steps)
@@ -155,9 +155,9 @@ def test_seeds_may_be_added(finished, file):
 
 def test_curves_are_means_on_the_stretch_that_all_runs_cover():
     flat = [
-        {"step": s, "sampled_tokens_total": 10 * (s + 1), "seconds_total": s, "solved_share": 0.2} for s in range(4)
+        {"step": s, "sampled_tokens_so_far": 10 * (s + 1), "seconds_so_far": s, "solved_share": 0.2} for s in range(4)
     ]
-    later = [row | {"sampled_tokens_total": row["sampled_tokens_total"] + 5, "solved_share": 0.6} for row in flat]
+    later = [row | {"sampled_tokens_so_far": row["sampled_tokens_so_far"] + 5, "solved_share": 0.6} for row in flat]
     curve = curve_over_runs([flat, later], "solved_share", "sampled_tokens")
     assert (curve.spent[0], curve.spent[-1]) == (15, 40)
     assert curve.mean == pytest.approx([0.4] * len(curve.spent))

@@ -416,18 +416,18 @@ def test_totals_add_up_from_what_was_spent_before(model_folder, tmp_path):
     for row in rows:
         tokens += row["sampled_tokens"]
         seconds += sum(row[f"seconds_{part}"] for part in ("sampling", "grading", "training"))
-        assert row["sampled_tokens_total"] == tokens
-        assert row["seconds_total"] == pytest.approx(seconds)
+        assert row["sampled_tokens_so_far"] == tokens
+        assert row["seconds_so_far"] == pytest.approx(seconds)
 
 
 def test_a_budget_ends_training_with_the_step_that_reaches_it(undisturbed, model_folder, tmp_path):
-    costs = [row["sampled_tokens_total"] for row in metrics_of(undisturbed.folder)]
+    costs = [row["sampled_tokens_so_far"] for row in metrics_of(undisturbed.folder)]
     told = []
     settings = budgeted(int(costs[2]) - 1, validate_every=4)
     loop = real_loop(tmp_path, model_folder, settings=settings, on_step=lambda *step: told.append(step))
     run(loop)
     rows = metrics_of(tmp_path)
-    assert [row["sampled_tokens_total"] for row in rows] == costs[:3]
+    assert [row["sampled_tokens_so_far"] for row in rows] == costs[:3]
     assert "validation_score" in rows[2]  # the last step is due, whichever it turns out to be
     assert (tmp_path / "checkpoints/step-000003").exists()
     assert told[-1][:2] == (2, 3)
@@ -438,12 +438,12 @@ def test_a_budget_ends_training_with_the_step_that_reaches_it(undisturbed, model
 
 @pytest.mark.parametrize("last", [0, 2, 3])
 def test_a_budget_goes_on_after_a_kill_with_what_was_spent(undisturbed, model_folder, tmp_path, last):
-    costs = [row["sampled_tokens_total"] for row in metrics_of(undisturbed.folder)]
+    costs = [row["sampled_tokens_so_far"] for row in metrics_of(undisturbed.folder)]
     settings = budgeted(int(costs[3]))
     with pytest.raises(KilledError):
         run(real_loop(tmp_path, model_folder, settings=settings, on_step=kill_after(last)))
     run(real_loop(tmp_path, model_folder, settings=settings))
-    assert [row["sampled_tokens_total"] for row in metrics_of(tmp_path)] == costs[:4]
+    assert [row["sampled_tokens_so_far"] for row in metrics_of(tmp_path)] == costs[:4]
 
 
 def test_seconds_are_a_budget_too_and_steps_stay_a_bound(model_folder, tmp_path):

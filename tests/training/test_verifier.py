@@ -98,6 +98,9 @@ def test_an_exported_verifier_is_read_again(chat, trainer, tmp_path):
     trainer.export(tmp_path / "verifier")
     loaded = load_verifier(tmp_path / "verifier", "cpu", chat)
     assert loaded.scores(tree.children) == trainer.scores(tree.children)
+    assert not list(tmp_path.glob("*.tmp"))
+    trainer.fit([tree])  # the head is where it was
+    assert loaded.scores(tree.children) != trainer.scores(tree.children)
 
 
 def test_a_policy_is_no_verifier(model_folder, chat):

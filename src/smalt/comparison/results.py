@@ -33,7 +33,7 @@ from smalt.training.settings import TrainingBudget
 
 _GRID = 40
 """Points of a curve."""
-_TOTALS: dict[Cost, str] = {"sampled_tokens": "sampled_tokens_total", "seconds": "seconds_total"}
+_TOTALS: dict[Cost, str] = {"sampled_tokens": "sampled_tokens_so_far", "seconds": "seconds_so_far"}
 _QUANTITIES: tuple[Quantity, ...] = ("solved_share", "reward_mean")
 _SECONDS = ("seconds_sampling", "seconds_grading", "seconds_training")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from smalt.training.settings import TrainingBudget
 
-_TOKENS = "sampled_tokens_total"
-_SECONDS = "seconds_total"
+_TOKENS = "sampled_tokens_so_far"
+_SECONDS = "seconds_so_far"
 _PARTS = ("seconds_sampling", "seconds_grading", "seconds_training")
 
 

@@ -6,22 +6,23 @@ the program at its last token. The head is the one that RLEF's values have.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_model
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from smalt.dialogue.chat import ChatFormat
 from smalt.policy.loading import ModelLoadError, ModelSettings, Policy, load_policy
 from smalt.rollouts.tree import Node
-from smalt.training.turn_value import attach_value_head, prompt_values
+from smalt.training.checkpoints import save_model
+from smalt.training.turn_value import attach_value_head, load_value_head, prompt_values, without_value_head
 
 _MICRO_BATCH_TOKENS = 16384
-_WEIGHTS = "model.safetensors"
+_HEAD = "value_head.safetensors"
 
 
 @dataclass
@@ -56,14 +57,24 @@ class Verifier:
         return prompt_values(self.policy.model, rows)
 
 
+def save_verifier(folder: Path, policy: Policy) -> None:
+    """Write a model with a value head as a folder that `load_verifier` reads, complete or not at all."""
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    with without_value_head(policy.model) as head:
+        save_model(temporary, policy)
+        save_file(head.state_dict(), temporary / _HEAD)
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.replace(folder)
+
+
 def load_verifier(folder: Path, device: str, chat: ChatFormat) -> Verifier:
     """A verifier that a run left in `verifier/`. Raises `ModelLoadError` when the folder holds none."""
+    if folder.exists() and not (folder / _HEAD).exists():
+        raise ModelLoadError(f"{str(folder)!r} is no verifier: it lacks {_HEAD}; muCode runs leave one in verifier/")
     policy = load_policy(ModelSettings(path=str(folder), device=device))
     attach_value_head(policy.model)
-    with safe_open(folder / _WEIGHTS, framework="pt") as weights:
-        if not any(name.startswith("turn_value.") for name in weights.keys()):  # noqa: SIM118 (no mapping)
-            raise ModelLoadError(f"{str(folder)!r} is no verifier: it has no value head; muCode runs leave verifier/")
-    load_model(policy.model, folder / _WEIGHTS, device=str(policy.device))
+    load_value_head(policy.model, load_file(folder / _HEAD, device=str(policy.device)))
     return Verifier(policy, chat)
 
 

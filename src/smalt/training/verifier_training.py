@@ -18,10 +18,9 @@ import torch
 from smalt.dialogue.chat import ChatFormat
 from smalt.policy.loading import Policy
 from smalt.rollouts.tree import Node, Tree
-from smalt.training.checkpoints import save_model_atomically
 from smalt.training.settings import VerifierSettings
 from smalt.training.turn_value import attach_value_head
-from smalt.training.verifier import Verifier
+from smalt.training.verifier import Verifier, save_verifier
 
 _GRADIENT_CLIP = 1.0
 Pair = tuple[Node, Node]
@@ -60,7 +59,7 @@ class VerifierTrainer:
 
     def export(self, folder: Path) -> None:
         """Write the verifier as a folder that `load_verifier` reads."""
-        save_model_atomically(folder, self.verifier.policy)
+        save_verifier(folder, self.verifier.policy)
 
     def save(self, step: int) -> None:
         """Write the state after `step` steps, atomically."""
