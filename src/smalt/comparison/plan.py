@@ -1,7 +1,7 @@
 """What is compared: a base recipe, a list of methods with their settings, a budget, a number of seeds.
 
 base: demo                     # a recipe, beside this file or from the working directory; `demo` is the lab's
-budget: {sampled_tokens: 300000}
+budget: {sampled_tokens: 200000}
 seeds: 5
 common:                        # changes of the base for every method
   evaluation: {samples: 2}
