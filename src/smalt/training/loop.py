@@ -91,7 +91,7 @@ class TrainingLoop:
         log = MetricsLog(self.folder, step)
         spent = Spent.from_metrics(log.last) if log.last else self.spent_before
         try:
-            while step < (steps := self._steps(len(contexts), step, spent)):
+            while step < self._steps(len(contexts), step, spent):
                 first_batch, *spare = self._batches(contexts, step)
                 metrics = self.train_step(first_batch, step, spare)
                 spent = spent.after(metrics)
