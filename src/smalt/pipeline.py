@@ -31,21 +31,20 @@ from typing import Any
 from rich.console import Console
 
 from smalt.assembly import claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
-from smalt.evaluation.by_turn import compare_by_turn, evaluate
+from smalt.evaluation.by_turn import evaluate
 from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
 from smalt.policy.loading import ModelSettings, Policy, load_policy
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
 from smalt.progress import progress
-from smalt.reports.examples import example_dialogues
-from smalt.reports.run_report import write_run_report
 from smalt.rollouts.best_of import no_scores
 from smalt.rollouts.collection import CollectionSettings, collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.records import Context
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
+from smalt.run_summary import write_summary
 from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
 from smalt.training.checkpoints import save_model_atomically
 from smalt.training.loop import TrainingLoop
@@ -78,7 +77,7 @@ class Run:
             self.train(grader)
             self.evaluate("after", str(self.folder / "final"), grader)
             self._say_overturned(grader.statistics.disagreements)
-        return self.report()
+        return write_summary(self.settings, self.folder)
 
     @property
     def reference_model(self) -> str:
@@ -209,25 +208,6 @@ class Run:
             problems = load_problems(self.settings.problems.evaluation)
             evaluate(problems, growth, self.settings.evaluation, folder, self.settings.seed, report)
 
-    def report(self) -> dict[str, Any]:
-        """Write the summary, example dialogues and the HTML report."""
-        before, after = (self.folder / "evaluation" / name for name in ("before", "after"))
-        summary = {
-            "method": self.settings.method,
-            "seed": self.settings.seed,
-            "before": read_json(before / "summary.json"),
-            "after": read_json(after / "summary.json"),
-            "paired_difference": compare_by_turn(before, after, self.settings.evaluation.turns),
-            "stages": read_json(self.folder / "stages.json"),
-            "training_turns": self.settings.training_turns,
-            "protocol": _protocol(self.settings.evaluation),
-        }
-        write_json(self.folder / "summary.json", summary)
-        problems = load_problems(self.settings.problems.evaluation)
-        write_json(self.folder / "dialogues.json", example_dialogues(problems, before, after))
-        write_run_report(self.folder, self.folder / "report.html")
-        return summary
-
     def _starts(self, growth: Growth) -> tuple[list[Context], list[Context]]:
         """Where the method's trees start, in training and validation: bare problems, or the contexts that were cut."""
         if self.settings.method_class.starts_at == "problem":
@@ -305,9 +285,3 @@ def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def _bare(problem: Problem, growth: Growth) -> Context:
     return Context(problem.id, -1, 0, 0.0, growth.seed_of(problem).root.ids)
-
-
-def _protocol(settings: CollectionSettings) -> str:
-    ending = "ends at the first public pass" if settings.stops_at_public_pass else "goes on to the last turn"
-    chosen = f"; each program is the best of {settings.best_of}" if settings.best_of > 1 else ""
-    return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}{chosen}"
