@@ -136,6 +136,20 @@ def test_every_step_is_logged_and_some_train(finished):
     assert start.read_bytes() != end.read_bytes()
 
 
+def test_totals_begin_with_what_the_trajectories_cost(finished):
+    first, stages = metrics_of(finished)[0], read_json(finished / "stages.json")
+    collected = sum(len(u.completion_ids) for t in TrajectoryStore(finished / "trajectories").read() for u in t.turns)
+    assert first["sampled_tokens_so_far"] == collected + first["sampled_tokens"]
+    assert first["seconds_so_far"] > stages["collect_trajectories"]
+
+
+def test_a_budget_may_leave_the_trajectories_out(finished, recipe, tmp_path):
+    first = metrics_of(finished)[0]
+    execute(recipe, tmp_path, "training.budget={sampled_tokens: 1, includes_collection: false}")
+    [row] = metrics_of(tmp_path)
+    assert row["sampled_tokens_so_far"] == row["sampled_tokens"] == first["sampled_tokens"]
+
+
 def test_contexts_are_cut_from_the_trajectories(finished):
     contexts = read_contexts(finished / "contexts.parquet")
     stored = {(t.problem_id, t.sample) for t in TrajectoryStore(finished / "trajectories").read()}
@@ -276,10 +290,12 @@ def test_a_reply_is_read_without_whichever_token_ended_it(policy):
     assert chat.reply_text([*ids, other_end]) == RIGHT
 
 
-@pytest.mark.parametrize("method", ["murphy", "rlef"])
+@pytest.mark.parametrize("method", ["murphy", "rlef", "mucode"])
 def test_a_method_that_starts_at_problems_neither_collects_nor_cuts(recipe, tmp_path, method):
     chosen = [f"method={method}", f"{method}.group_size=2", f"{method}.turns=2", "training.validate_every=1"]
+    chosen += ["evaluation.best_of=2"] if method == "mucode" else []
     execute(recipe, tmp_path, *chosen, "training.max_steps=2", "warm_start=")
+    assert (tmp_path / "verifier").exists() is (method == "mucode")
     assert not (tmp_path / "trajectories").exists()
     assert not (tmp_path / "contexts.parquet").exists()
     rows = metrics_of(tmp_path)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from smalt.comparison.plan import Wishes, load_plan
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.settings import SettingsError, dump_settings, load_recipe
 
@@ -111,12 +112,21 @@ def setting(settings, dotted):
     return settings
 
 
-@pytest.mark.parametrize("path", [*sorted(RECIPES.glob("*.yaml")), DEMO_RECIPE], ids=lambda path: path.name)
+COMPARISONS = sorted(RECIPES.glob("compare-*.yaml"))
+ALONE = [path for path in sorted(RECIPES.glob("*.yaml")) if path not in COMPARISONS]
+
+
+@pytest.mark.parametrize("path", [*ALONE, DEMO_RECIPE], ids=lambda path: path.name)
 def test_recipe_loads_and_says_the_same_when_dumped(path, tmp_path):
     settings = load_recipe(path)
     copy = tmp_path / "copy.yaml"
     copy.write_text(dump_settings(settings), encoding="utf-8")
     assert load_recipe(copy) == settings
+
+
+@pytest.mark.parametrize("path", COMPARISONS, ids=lambda path: path.name)
+def test_comparison_loads(path):
+    assert load_plan(path, Wishes()).names
 
 
 def test_folder_holds_the_recipes_named_here():

@@ -28,6 +28,7 @@ from smalt.sandbox.forkserver import ForkServerSandbox
 from smalt.settings import DialogueSettings, GraderSettings, RunSettings, SettingsError, dump_settings
 from smalt.training.learner import Learner
 from smalt.training.turn_value import attach_value_head
+from smalt.training.verifier_training import VerifierTrainer
 
 
 @contextmanager
@@ -71,18 +72,31 @@ def make_growth(
     )
 
 
-def make_method_and_learner(settings: RunSettings, policy: Policy) -> tuple[Method[Any], Learner]:
-    """The recipe's method and the learner of `policy`, with the reference policy that either of them needs."""
+def make_method_and_learner(settings: RunSettings, policy: Policy, folder: Path) -> tuple[Method[Any], Learner]:
+    """The recipe's method and the learner of `policy`, with the reference policy that either of them needs.
+
+    A verifier, where the method trains one, begins as a copy of the policy and keeps its states in the run's `folder`.
+    """
     training = settings.training
     needs_reference = training.loss.kl_coefficient > 0 or settings.make_method().needs_reference
     reference = copy.deepcopy(policy.model).requires_grad_(False) if needs_reference else None
+    verifier = _verifier(settings, policy, folder / "verifiers") if settings.method_class.learns_verifier else None
     if settings.method_class.learns_values:
         attach_value_head(policy.model)
     learner = Learner(policy, reference, training.optimiser, training.loss, training.sampling.temperature)
-    return _method(settings, policy.tokenizer, reference), learner
+    return _method(settings, policy.tokenizer, reference, verifier), learner
 
 
-def _method(settings: RunSettings, tokenizer: Any, reference: Any | None) -> Method[Any]:
+def _verifier(settings: RunSettings, policy: Policy, folder: Path) -> VerifierTrainer:
+    """The trainer of a verifier that begins as a copy of the policy."""
+    twin = replace(policy, model=copy.deepcopy(policy.model))
+    own = settings.make_method().settings.verifier
+    return VerifierTrainer(twin, make_chat(policy, settings.dialogue), own, folder)
+
+
+def _method(
+    settings: RunSettings, tokenizer: Any, reference: Any | None, verifier: VerifierTrainer | None
+) -> Method[Any]:
     """The method with the estimator and penalty that the recipe chose; `reference` is a model."""
     training = settings.training
     tools = MethodTools(
@@ -90,6 +104,7 @@ def _method(settings: RunSettings, tokenizer: Any, reference: Any | None) -> Met
         is_thinking_model=settings.dialogue.is_thinking_model,
         estimator=Estimator(training.advantages, training.loss.oapl_beta),
         overlong=training.overlong,
+        verifier=verifier,
     )
     if reference is not None:
         tools = replace(tools, log_ratios=partial(_log_ratios, reference, training.sampling.temperature))

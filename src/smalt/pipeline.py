@@ -6,11 +6,13 @@ start at bare problems (all but Cobalt) neither collect nor cut.
 
     config.yaml                    the settings, complete
     warm_start/                    model after the supervised warm start (only with one)
-    trajectories/part-*.parquet    dialogues of the reference policy (validation_trajectories/ likewise)
+    trajectories/part-*.parquet    dialogues of the reference policy (validation_trajectories/ likewise);
+                                   complete.json once all are there
     contexts.parquet               what is trained on (validation_contexts.parquet likewise)
     metrics.jsonl, tensorboard/    numbers of each training step
     checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
     final/                         the trained model, transformers format
+    verifier/                      the verifier, for methods that train one
     evaluation/before, after/      summary.json and trajectories by turn
     stages.json, summary.json      seconds of each stage; the run's figures
     dialogues.json, report.html    example dialogues; the pictures
@@ -29,25 +31,27 @@ from typing import Any
 from rich.console import Console
 
 from smalt.assembly import claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
-from smalt.evaluation.by_turn import compare_by_turn, evaluate
+from smalt.evaluation.by_turn import evaluate
 from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
 from smalt.policy.loading import ModelSettings, Policy, load_policy
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
 from smalt.progress import progress
-from smalt.reports.examples import example_dialogues
-from smalt.reports.run_report import write_run_report
+from smalt.rollouts.best_of import no_scores
 from smalt.rollouts.collection import CollectionSettings, collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.records import Context
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
+from smalt.run_summary import write_summary
 from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
 from smalt.training.checkpoints import save_model_atomically
 from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
+from smalt.training.spending import Spent
 from smalt.training.turn_value import detach_value_head
+from smalt.training.verifier import load_verifier
 
 
 @dataclass
@@ -73,7 +77,7 @@ class Run:
             self.train(grader)
             self.evaluate("after", str(self.folder / "final"), grader)
             self._say_overturned(grader.statistics.disagreements)
-        return self.report()
+        return write_summary(self.settings, self.folder)
 
     @property
     def reference_model(self) -> str:
@@ -130,12 +134,14 @@ class Run:
             ("trajectories", self.training_problems),
             ("validation_trajectories", self.validation_problems),
         ):
-            if not problems or not self._wants_contexts:
+            complete = self.folder / name / "complete.json"
+            if not problems or not self._wants_contexts or complete.exists():
                 continue
             with self._stage(f"collect_{name}") as report:
                 growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
                 store = TrajectoryStore(self.folder / name)
                 too_long = collect(problems, growth, self.settings.collection, store, self.settings.seed, report)
+                write_json(complete, {"problems_too_long": too_long})
                 self._say_left_out(too_long, "problems", "their prompt leaves no room in the model's context")
 
     def cut_contexts(self) -> None:
@@ -168,8 +174,10 @@ class Run:
         settings = self.settings
         with self._stage("train") as report:
             policy = self._load(self.reference_model)
-            method, learner = make_method_and_learner(settings, policy)
+            method, learner = make_method_and_learner(settings, policy, self.folder)
+            verifier = method.tools.verifier
             growth = self._growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
+            growth.scores = verifier.scores if verifier else no_scores
             loop = TrainingLoop(
                 method=method,
                 growth=growth,
@@ -178,11 +186,14 @@ class Run:
                 problems=self.problems_by_id,
                 folder=self.folder,
                 seed=settings.seed,
+                spent_before=self._spent_on_trajectories(),
                 on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),
             )
             too_long = loop.run(*self._starts(growth))
             self._say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
             detach_value_head(policy.model)
+            if verifier:
+                verifier.export(self.folder / "verifier")
             save_model_atomically(self.folder / "final", policy)
 
     def evaluate(self, name: str, model: str, grader: Grader) -> None:
@@ -192,27 +203,10 @@ class Run:
             return
         with self._stage(f"evaluate_{name}") as report:
             growth = self._growth(self._load(model), grader, self.settings.evaluation)
+            if name == "after" and self.settings.evaluation.best_of > 1 and (self.folder / "verifier").exists():
+                growth.scores = load_verifier(self.folder / "verifier", self.settings.model.device, growth.chat).scores
             problems = load_problems(self.settings.problems.evaluation)
             evaluate(problems, growth, self.settings.evaluation, folder, self.settings.seed, report)
-
-    def report(self) -> dict[str, Any]:
-        """Write the summary, example dialogues and the HTML report."""
-        before, after = (self.folder / "evaluation" / name for name in ("before", "after"))
-        summary = {
-            "method": self.settings.method,
-            "seed": self.settings.seed,
-            "before": read_json(before / "summary.json"),
-            "after": read_json(after / "summary.json"),
-            "paired_difference": compare_by_turn(before, after, self.settings.evaluation.turns),
-            "stages": read_json(self.folder / "stages.json"),
-            "training_turns": self.settings.training_turns,
-            "protocol": _protocol(self.settings.evaluation),
-        }
-        write_json(self.folder / "summary.json", summary)
-        problems = load_problems(self.settings.problems.evaluation)
-        write_json(self.folder / "dialogues.json", example_dialogues(problems, before, after))
-        write_run_report(self.folder, self.folder / "report.html")
-        return summary
 
     def _starts(self, growth: Growth) -> tuple[list[Context], list[Context]]:
         """Where the method's trees start, in training and validation: bare problems, or the contexts that were cut."""
@@ -225,6 +219,14 @@ class Run:
         names = ("contexts.parquet", "validation_contexts.parquet")
         training, validation = (read_contexts(self.folder / name) for name in names)
         return training, validation
+
+    def _spent_on_trajectories(self) -> Spent:
+        """What the training trajectories cost; nothing where none are stored, or where the budget leaves them out."""
+        folder, budget = self.folder / "trajectories", self.settings.training.budget
+        if not folder.exists() or (budget is not None and not budget.includes_collection):
+            return Spent()
+        stages = read_json(self.folder / "stages.json") or {}
+        return Spent(TrajectoryStore(folder).sampled_tokens(), stages.get("collect_trajectories", 0.0))
 
     def _load(self, path: str) -> Policy:
         model: ModelSettings = self.settings.model.model_copy(update={"path": path})
@@ -270,6 +272,8 @@ def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Conso
     policy = load_policy(settings.model)
     with open_grader(settings.grader) as grader, progress(console, "evaluate") as report:
         growth = make_growth(policy, settings.dialogue, settings.sampler, grader, settings.evaluation)
+        if settings.verifier is not None:
+            growth.scores = load_verifier(Path(settings.verifier), settings.model.device, growth.chat).scores
         return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
 
 
@@ -281,8 +285,3 @@ def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:
 
 def _bare(problem: Problem, growth: Growth) -> Context:
     return Context(problem.id, -1, 0, 0.0, growth.seed_of(problem).root.ids)
-
-
-def _protocol(settings: CollectionSettings) -> str:
-    ending = "ends at the first public pass" if settings.stops_at_public_pass else "goes on to the last turn"
-    return f"each dialogue {ending}; temperature {settings.sampling.temperature:g}"

@@ -140,6 +140,13 @@ class EvaluationRunSettings(_Section):
     sampler: SamplerSettings = Field(default_factory=SamplerSettings, description="The sampler's memory.")
     grader: GraderSettings = Field(default_factory=GraderSettings, description="The sandbox's size.")
     evaluation: CollectionSettings = Field(description="Turns, samples, temperature.")
+    verifier: str | None = Field(None, description="Folder of a verifier that chooses among evaluation.best_of.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> EvaluationRunSettings:
+        if self.verifier is not None and self.evaluation.best_of == 1:
+            raise ValueError("verifier: there is nothing to choose from: set evaluation.best_of (--best-of) above 1")
+        return self
 
 
 def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequence[str] = ()) -> EvaluationRunSettings:
@@ -150,7 +157,7 @@ def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequenc
     if recipe is None and raw["model"]["path"] == "lab":
         recipe = DEMO_RECIPE
     if recipe is not None:
-        whole = _read_yaml(recipe)
+        whole = read_yaml(recipe)
         raw = raw | {section: whole[section] for section in ("dialogue", "sampler", "grader") if section in whole}
     for override in overrides:
         _apply(raw, override)
@@ -162,18 +169,22 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
 
     Raises `SettingsError` naming the file and the field.
     """
-    raw = _read_yaml(path)
+    return recipe_settings(read_yaml(path), str(path), overrides)
+
+
+def recipe_settings(raw: dict[str, Any], origin: str, overrides: Sequence[str] = ()) -> RunSettings:
+    """A recipe that was read already, as settings; changes `raw`. `origin` names it in errors."""
     for override in overrides:
         _apply(raw, override)
     name = raw.get("method", "cobalt")
     try:
         method = find_method(str(name))
     except ValueError as error:
-        raise SettingsError(f"{path}: method: {error}") from error
+        raise SettingsError(f"{origin}: method: {error}") from error
     for dotted, value in method.defaults.items():
         _apply_default(raw, dotted, value)
     others = tuple(other for other in METHODS if other in raw and other != name)
-    return _checked(_settings_with((str(name), *others)), raw, str(path))
+    return _checked(_settings_with((str(name), *others)), raw, origin)
 
 
 @functools.cache
@@ -195,7 +206,8 @@ def dump_settings(settings: BaseModel) -> str:
     return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The sections of a YAML file; raises `SettingsError` for a file that has none."""
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -212,11 +224,14 @@ def _checked(kind: type[Settings], raw: dict[str, Any], origin: str) -> Settings
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        lines = [
-            f"{origin}: {'.'.join(map(str, e['loc'])) or 'settings'}: {_plain(e)}"
-            for e in error.errors(include_url=False)
-        ]
-        raise SettingsError("\n".join(lines)) from error
+        raise SettingsError(plain_errors(error, origin)) from error
+
+
+def plain_errors(error: ValidationError, origin: str) -> str:
+    """A line for each field that is wrong; `origin` names the file."""
+    return "\n".join(
+        f"{origin}: {'.'.join(map(str, e['loc'])) or 'settings'}: {_plain(e)}" for e in error.errors(include_url=False)
+    )
 
 
 def _plain(error: Any) -> str:

@@ -22,7 +22,7 @@ def test_help_imports_no_heavy_library():
     assert shown.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "eval", "sft", "problems", "models", "lab", "report"])
+@pytest.mark.parametrize("command", ["demo", "train", "eval", "compare", "sft", "problems", "models", "lab", "report"])
 def test_every_command_has_help(command):
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -43,9 +43,20 @@ def test_eval_leaves_the_summary_others_read(model_folder, problem, tmp_path):
     assert summary["seconds"] > 0
 
 
+def test_eval_goes_on_with_the_best_of_several(model_folder, problem, tmp_path):
+    write_native(tmp_path / "problems.jsonl", [problem])
+    arguments = ["eval", "--model", model_folder, "--problems", tmp_path / "problems.jsonl", "--turns", 2]
+    arguments += ["--best-of", 3, "--max-new-tokens", 8, "--set", "model.device=cpu", "--out", tmp_path / "eval"]
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    summary = json.loads((tmp_path / "eval/summary.json").read_text())
+    assert (summary["best_of"], summary["samples_per_problem"]) == (3, 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["--model", "lab", "--problems", "lab", "--verifier", "runs/x/verifier"], "set evaluation.best_of"),
         (["--model", "/no/such/folder", "--problems", "lab"], "'/no/such/folder' does not exist"),
         (["--model", "lab", "--problems", "/no/such/file.jsonl"], "/no/such/file.jsonl"),
         (["--model", "lab", "--problems", "lab", "--split", "dev"], "train, validation, test"),

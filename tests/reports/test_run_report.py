@@ -196,7 +196,7 @@ def test_bytes_that_are_no_text_are_corrupt_too(run):
 
 def test_a_failed_report_leaves_the_old_one(run, tmp_path, monkeypatch):
     old = report(run)
-    monkeypatch.setattr("smalt.reports.run_report.os.fsync", lambda _: 1 / 0)
+    monkeypatch.setattr("smalt.reports.pages.os.fsync", lambda _: 1 / 0)
     put(run, "config.yaml", "changed: true\n")
     with pytest.raises(ZeroDivisionError):
         report(run)

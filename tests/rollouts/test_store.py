@@ -25,6 +25,13 @@ def test_trajectories_come_back_as_they_were(store):
     assert list(store.read()) == written
 
 
+def test_tokens_of_all_turns_are_counted(store):
+    assert store.sampled_tokens() == 0
+    store.append([trajectory(turn(0, ids=range(7)), turn(1, ids=(3,))), trajectory(turn(0, ids=range(20)))])
+    store.append([trajectory(turn(0, ids=(1, 2)))])
+    assert store.sampled_tokens() == 30
+
+
 def test_shards_are_read_in_the_order_written(store):
     for number in range(12):
         store.append([trajectory(0, problem_id=f"p{number}")])

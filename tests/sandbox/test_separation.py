@@ -90,7 +90,7 @@ def test_programs_that_crash_or_tire_the_compiler(run_apart: Run) -> None:
 def test_time_for_all_inputs_together(run: Run, run_apart: Run) -> None:
     program = "import time\nbegin = time.process_time()\nwhile time.process_time() - begin < 0.25: pass\nprint(1)"
     for how in (run, run_apart):
-        executions = how(program, *[""] * 6, cpu_seconds=2, cpu_seconds_total=0.7, wall_seconds=60)
+        executions = how(program, *[""] * 6, cpu_seconds=2, cpu_seconds_so_far=0.7, wall_seconds=60)
         outcomes = [execution.outcome for execution in executions]
         assert outcomes == [Outcome.OK] * 2 + [Outcome.TIMEOUT] * 4
         assert sum(execution.cpu_seconds for execution in executions) < 1

@@ -14,6 +14,7 @@ from smalt.methods.cobalt import Cobalt, CobaltSettings
 from smalt.methods.grpo import GRPO, GRPOSettings
 from smalt.methods.grpo_mt import GRPOMT, GRPOMTSettings
 from smalt.methods.method import MethodTools
+from smalt.methods.mucode import MuCode, MuCodeSettings
 from smalt.methods.murphy import Murphy, MurphySettings
 from smalt.policy.loading import ModelSettings, load_policy
 from smalt.policy.local_sampler import LocalSampler
@@ -22,7 +23,16 @@ from smalt.reports.run_report import write_run_report
 from smalt.rollouts.records import Context
 from smalt.training.learner import Learner
 from smalt.training.loop import TrainingLoop
-from smalt.training.settings import LossSettings, NeverGiveUpSettings, OptimiserSettings, TrainingSettings
+from smalt.training.settings import (
+    LossSettings,
+    NeverGiveUpSettings,
+    OptimiserSettings,
+    TrainingBudget,
+    TrainingSettings,
+    VerifierSettings,
+)
+from smalt.training.spending import Spent
+from smalt.training.verifier_training import VerifierTrainer
 from tests.conftest import drop_first
 from tests.scripted import NO_CODE, RIGHT, WRONG, TextGrader, TrustedGrader, growth_with, scripted_growth
 
@@ -394,3 +404,94 @@ def test_whitening_changes_the_update(model_folder, undisturbed, tmp_path):
     loop.method = Cobalt(loop.method.settings, MethodTools(loop.learner.policy.tokenizer, estimator=estimator))
     run(loop)
     assert not same(weights(loop), weights(undisturbed))
+
+
+def budgeted(tokens, **changes):
+    return SETTINGS.model_copy(update={"budget": TrainingBudget(sampled_tokens=tokens), **changes})
+
+
+def test_totals_add_up_from_what_was_spent_before(model_folder, tmp_path):
+    loop = real_loop(tmp_path, model_folder)
+    loop.spent_before = Spent(1000, 50)
+    run(loop)
+    rows = metrics_of(tmp_path)
+    tokens, seconds = 1000, 50
+    for row in rows:
+        tokens += row["sampled_tokens"]
+        seconds += sum(row[f"seconds_{part}"] for part in ("sampling", "grading", "training"))
+        assert row["sampled_tokens_so_far"] == tokens
+        assert row["seconds_so_far"] == pytest.approx(seconds)
+
+
+def test_a_budget_ends_training_with_the_step_that_reaches_it(undisturbed, model_folder, tmp_path):
+    costs = [row["sampled_tokens_so_far"] for row in metrics_of(undisturbed.folder)]
+    told = []
+    settings = budgeted(int(costs[2]) - 1, validate_every=4)
+    loop = real_loop(tmp_path, model_folder, settings=settings, on_step=lambda *step: told.append(step))
+    run(loop)
+    rows = metrics_of(tmp_path)
+    assert [row["sampled_tokens_so_far"] for row in rows] == costs[:3]
+    assert "validation_score" in rows[2]  # the last step is due, whichever it turns out to be
+    assert (tmp_path / "checkpoints/step-000003").exists()
+    assert told[-1][:2] == (2, 3)
+    assert all(steps > step for step, steps, _ in told)
+    run(real_loop(tmp_path, model_folder, settings=settings))
+    assert metrics_of(tmp_path) == rows
+
+
+@pytest.mark.parametrize("last", [0, 2, 3])
+def test_a_budget_goes_on_after_a_kill_with_what_was_spent(undisturbed, model_folder, tmp_path, last):
+    costs = [row["sampled_tokens_so_far"] for row in metrics_of(undisturbed.folder)]
+    settings = budgeted(int(costs[3]))
+    with pytest.raises(KilledError):
+        run(real_loop(tmp_path, model_folder, settings=settings, on_step=kill_after(last)))
+    run(real_loop(tmp_path, model_folder, settings=settings))
+    assert [row["sampled_tokens_so_far"] for row in metrics_of(tmp_path)] == costs[:4]
+
+
+def test_seconds_are_a_budget_too_and_steps_stay_a_bound(model_folder, tmp_path):
+    short = SETTINGS.model_copy(update={"budget": TrainingBudget(seconds=1e-9)})
+    run(real_loop(tmp_path / "short", model_folder, settings=short))
+    assert len(metrics_of(tmp_path / "short")) == 1
+    run(real_loop(tmp_path / "long", model_folder, settings=budgeted(10**9)))
+    assert len(metrics_of(tmp_path / "long")) == 6
+
+
+def test_trajectories_that_cost_the_whole_budget_are_refused(policy, chat, tmp_path):
+    loop = scripted_loop(policy, chat, tmp_path, settings=budgeted(100))
+    loop.spent_before = Spent(100, 3)
+    with pytest.raises(ValueError, match="used up by the stored trajectories"):
+        run(loop)
+
+
+def test_a_budget_is_one_amount():
+    for nonsense in ({}, {"seconds": 3, "sampled_tokens": 3}, {"seconds": 0}):
+        with pytest.raises(ValueError):
+            TrainingBudget(**nonsense)
+
+
+def test_a_verifier_survives_a_kill(model_folder, tmp_path):
+    loss = LossSettings(objective="likelihood", aggregation="turns", kl_coefficient=0)
+    settings = SETTINGS.model_copy(update={"loss": loss, "max_steps": 5})
+
+    def imitating_loop(folder, **options):
+        loop = real_loop(folder, model_folder, settings=settings, **options)
+        training = VerifierSettings(learning_rate=1e-3, pairs=2)
+        verifier = VerifierTrainer(load(model_folder), loop.growth.chat, training, folder / "verifiers")
+        loop.method = MuCode(MuCodeSettings(group_size=3, turns=2, best_of=2), MethodTools(verifier=verifier))
+        loop.growth.scores = verifier.scores
+        return loop
+
+    whole = imitating_loop(tmp_path / "whole")
+    run(whole)
+    rows = metrics_of(tmp_path / "whole")
+    assert any("verifier_loss" in row for row in rows)
+    assert not all(row["is_skipped"] for row in rows)
+    with pytest.raises(KilledError):
+        run(imitating_loop(tmp_path / "killed", on_step=kill_after(3)))
+    resumed = imitating_loop(tmp_path / "killed")
+    run(resumed)
+    assert same(weights(resumed), weights(whole))
+    judges = (loop.method.tools.verifier.verifier.policy.model.state_dict() for loop in (resumed, whole))
+    assert same(*judges)
+    assert without_seconds(metrics_of(tmp_path / "killed")) == without_seconds(rows)

@@ -44,6 +44,18 @@ def test_one_token(ratio, advantage, loss, gradient, clipped):
     assert sums.ratio_deviation == pytest.approx(abs(ratio - 1))
 
 
+def test_likelihood_is_the_log_probability_whatever_it_was_sampled_with():
+    settings = SETTINGS.model_copy(update={"objective": "likelihood"})
+    old, mask = [[-1, -2, 0], [-80, 0, 0]], [[1, 1, 0], [1, 0, 0]]
+    given = inputs([[1.5, 0.5, 9.0], [1e30, 1.0, 1.0]], [1.0, 2.0], mask=mask, old=old)
+    sums = policy_loss(given, settings)
+    sums.loss.backward()
+    written = given.logprobs.detach()
+    assert sums.loss.item() == pytest.approx(-(written[0, 0] + written[0, 1] + 2 * written[1, 0]).item())
+    assert given.logprobs.grad.tolist() == [[-1, -1, 0], [-2, 0, 0]]
+    assert sums.clipped == sums.ratio_deviation == 0
+
+
 def test_a_batch_is_the_sum_over_tokens():
     given = inputs([[1.5, 0.5, 1.0], [0.5, 1.1, 9.0]], [1.0, -1.0], mask=[[1, 1, 1], [1, 1, 0]])
     sums = policy_loss(given, SETTINGS)

@@ -53,3 +53,11 @@ def test_a_run_from_the_start_empties_the_log(tmp_path):
     write(tmp_path, 0, 0)
     assert [line["step"] for line in lines(tmp_path)] == [0]
     assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_the_newest_step_kept_is_at_hand(tmp_path):
+    assert MetricsLog(tmp_path, 0).last is None
+    write(tmp_path, 0, 0, 1, 2)
+    log = MetricsLog(tmp_path, 2)
+    assert log.last == {"step": 1, "reward_mean": 1.0}
+    log.close()

@@ -17,6 +17,14 @@ from smalt.cli.errors import readable_errors
 @click.option("--temperature", type=click.FloatRange(min=0), default=0.6, show_default=True)
 @click.option("--top-p", type=click.FloatRange(min=0, min_open=True, max=1), default=0.95, show_default=True)
 @click.option("--max-new-tokens", type=click.IntRange(min=1), default=1024, show_default=True)
+@click.option(
+    "--best-of",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Draw so many programs a turn and go on with the best by public tests, then by the verifier.",
+)
+@click.option("--verifier", help="Folder of a verifier (verifier/ of a muCode run), for --best-of.")
 @click.option("--stop-at-public-pass", is_flag=True, help="End a dialogue when its public tests pass.")
 @click.option("--format", "format_name", default="auto", show_default=True, help="Format of the problem file.")
 @click.option("--split", help="Split of the problem set.")
@@ -34,6 +42,8 @@ def eval_command(
     temperature: float,
     top_p: float,
     max_new_tokens: int,
+    best_of: int,
+    verifier: str | None,
     stop_at_public_pass: bool,
     format_name: str,
     split: str | None,
@@ -55,10 +65,12 @@ def eval_command(
         {
             "seed": seed,
             "model": {"path": model},
+            "verifier": verifier,
             "problems": {"path": file, "format": format_name, "split": split, "limit": limit},
             "evaluation": {
                 "turns": turns,
                 "samples": samples,
+                "best_of": best_of,
                 "stops_at_public_pass": stop_at_public_pass,
                 "sampling": {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens},
             },

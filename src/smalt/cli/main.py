@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from smalt import __version__
+from smalt.cli.compare import compare
 from smalt.cli.demo import demo
 from smalt.cli.eval import eval_command
 from smalt.cli.grade import grade
@@ -26,5 +27,5 @@ def main() -> None:
     """
 
 
-for command in (demo, train, eval_command, grade, sft, problems, models, lab, report, sandbox):
+for command in (demo, train, eval_command, compare, grade, sft, problems, models, lab, report, sandbox):
     main.add_command(command)

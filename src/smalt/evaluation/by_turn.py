@@ -61,6 +61,7 @@ def evaluate(
         "temperature": settings.sampling.temperature,
         "top_p": settings.sampling.top_p,
         "stops_at_public_pass": settings.stops_at_public_pass,
+        "best_of": settings.best_of,
         "problems_too_long": too_long,
         "dialogues_left_out": infra_errors,
     }

@@ -11,6 +11,7 @@ from smalt.methods.cobalt import Cobalt
 from smalt.methods.grpo import GRPO
 from smalt.methods.grpo_mt import GRPOMT
 from smalt.methods.method import Method
+from smalt.methods.mucode import MuCode
 from smalt.methods.murphy import Murphy
 from smalt.methods.rlef import RLEF
 from smalt.methods.verpo_mt import VeRPOMT
@@ -22,6 +23,7 @@ METHODS: dict[str, type[Method[Any]]] = {
     "verpo_mt": VeRPOMT,
     "rlef": RLEF,
     "murphy": Murphy,
+    "mucode": MuCode,
 }
 OWN_SECTION = "own_method"
 """Section of a recipe that holds the settings of a method given as `module:Class`."""

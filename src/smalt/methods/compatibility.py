@@ -37,6 +37,11 @@ def _about_loss(method: Method[Any], training: TrainingSettings) -> Iterator[str
     is_regression, is_value = training.loss.objective == "oapl", training.advantages.estimator == "oapl"
     if is_regression != is_value:
         yield "training: loss.objective oapl and advantages.estimator oapl are two halves of one method: set both"
+    if (training.loss.objective == "likelihood") != method.imitates:
+        yield (
+            f"training.loss.objective {training.loss.objective!r} does not go with {type(method).__name__}: likelihood "
+            "is for methods that name programs to imitate (mucode), which have nothing to weigh by another"
+        )
     if training.loss.aggregation == "turns" and len(method.shape.branching) == 1:
         yield (
             "training.loss.aggregation: turns are averaged where trees have several, and "
@@ -47,6 +52,8 @@ def _about_loss(method: Method[Any], training: TrainingSettings) -> Iterator[str
 def _about_length(method: Method[Any], training: TrainingSettings) -> Iterator[str]:
     if training.overlong is None:
         return
+    if method.imitates:
+        yield f"training.overlong: {type(method).__name__} has no reward to take from; leave it out"
     if method.has_own_length_rule:
         yield f"training.overlong: {type(method).__name__}'s reward has rules on length already; leave it out"
     if training.overlong.max_tokens > training.sampling.max_new_tokens:
@@ -62,7 +69,7 @@ def _about_sampling(method: Method[Any], training: TrainingSettings) -> Iterator
         yield "training: never_give_up and advantages.estimator ngu are two halves of one method: set both"
     if persists and len(method.shape.branching) > 1:
         yield "training.never_give_up keeps completions of the first prompt only; use a method of one turn a step"
-    if method.learns_values and training.dynamic_sampling_rounds > 1:
+    if (method.learns_values or method.imitates) and training.dynamic_sampling_rounds > 1:
         yield f"training.dynamic_sampling_rounds: every tree of {type(method).__name__} trains; leave it at 1"
     if persists and training.dynamic_sampling_rounds > 1:
         yield "training: never_give_up returns the prompts that dynamic_sampling_rounds passes over: set one of them"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +17,7 @@ from smalt.credit.advantage_settings import OverlongSettings
 from smalt.credit.estimators import Estimator, overlong_penalty
 from smalt.rollouts.growth import Shape
 from smalt.rollouts.tree import Node, Tree
+from smalt.training.companions import Companion
 from smalt.training.groups import TrainingGroup, training_groups
 
 
@@ -23,6 +25,22 @@ class MethodSettings(BaseModel):
     """A method's own choices; the recipe's section of the method's name holds them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProgramVerifier(Companion, Protocol):
+    """Judges programs without running them; see `training/verifier_training.py`."""
+
+    def scores(self, nodes: Sequence[Node]) -> list[float]:
+        """A score for each node's program, higher for better; minus infinity without a program."""
+        ...
+
+    def fit(self, trees: Sequence[Tree]) -> dict[str, float]:
+        """Learn from graded programs; numbers for the log."""
+        ...
+
+    def export(self, folder: Path) -> None:
+        """Write the verifier for evaluations to come."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,8 @@ class MethodTools:
     """Turns the rewards of a group into advantages."""
     overlong: OverlongSettings | None = None
     """Penalty on long completions, if any."""
+    verifier: ProgramVerifier | None = None
+    """Learned judge of programs, for methods that train one."""
     log_ratios: Callable[[Sequence[Node]], list[float]] = lambda nodes: [0.0] * len(nodes)
     """For each node the mean over its tokens of log pi / pi_ref, for methods that need the reference policy."""
 
@@ -61,6 +81,10 @@ class Method(ABC, Generic[Options]):
     """Whether nodes carry `reward_parts` that GDPO can normalise one by one."""
     learns_values: ClassVar[bool] = False
     """Whether groups carry returns, from which the learner subtracts a learned value of each prompt."""
+    imitates: ClassVar[bool] = False
+    """Whether groups hold programs to imitate, for the objective "likelihood", instead of programs to compare."""
+    learns_verifier: ClassVar[bool] = False
+    """Whether it needs `tools.verifier`, trained by the `verifier` section of its settings."""
     has_own_length_rule: ClassVar[bool] = False
     """Whether the reward minds the length already, so that an overlong penalty would count it twice."""
 
@@ -72,6 +96,10 @@ class Method(ABC, Generic[Options]):
     @abstractmethod
     def credit(self, tree: Tree) -> list[TrainingGroup]:
         """Set `reward` and `credit` on the nodes of a grown tree; return the groups that carry a signal."""
+
+    def learn_from(self, trees: Sequence[Tree]) -> dict[str, float]:
+        """Learn something of the method's own from the trees of a step, before credit; numbers for the log."""
+        return {}
 
     @property
     def needs_reference(self) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
-from smalt.reports.charts import by_turn_chart, duration, stage_times_chart
+from smalt.reports.charts import by_turn_chart, stage_times_chart
 from smalt.reports.dialogue_view import dialogue_views
 from smalt.reports.learning_curves import learning_curves, missing_metrics
+from smalt.reports.pages import page_templates, write_page
 from smalt.reports.run_folder import RunFolder, RunSummary, read_run_folder
 from smalt.reports.table import by_turn_rows, gain
 
@@ -58,27 +57,23 @@ def write_run_report(run_folder: str | Path, out_path: str | Path, *, training_t
     folder = Path(run_folder)
     page = render_run_report(read_run_folder(folder), folder.resolve().name, training_turns=training_turns)
     target = Path(out_path)
-    _write_atomically(target, page)
+    write_page(target, page)
     return target
 
 
 def render_run_report(run: RunFolder, name: str, *, training_turns: int | None = None) -> str:
     """The report as HTML; `name` is its title."""
-    environment = Environment(
-        loader=PackageLoader("smalt.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["duration"] = duration
     sections = {**_evaluation(run.summary, training_turns), **_training(run)}
-    return environment.get_template("run.html.j2").render(
-        name=name,
-        config=run.config,
-        dialogues=dialogue_views(run.dialogues or []),
-        missing=MISSING,
-        **sections,
+    return (
+        page_templates()
+        .get_template("run.html.j2")
+        .render(
+            name=name,
+            config=run.config,
+            dialogues=dialogue_views(run.dialogues or []),
+            missing=MISSING,
+            **sections,
+        )
     )
 
 
@@ -134,17 +129,3 @@ def _figures(evaluation: ByTurn | None, turn: int) -> Figures | None:
         return None
     low, high = evaluation.ci95[turn]
     return Figures(f"{100 * evaluation.pass_at_1[turn]:.1f}", f"{100 * low:.1f} to {100 * high:.1f}")
-
-
-def _write_atomically(target: Path, page: str) -> None:
-    """Write beside the target, then rename. What UTF-8 cannot hold (a lone surrogate) becomes a "?"."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
 from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
@@ -20,6 +22,16 @@ def by_turn_table(before: ByTurn | None, after: ByTurn | None, difference: Paire
     for name in ("Before", "After", "Difference"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in by_turn_rows(before, after, difference):
+        table.add_row(*row)
+    return table
+
+
+def text_table(title: str, rows: Sequence[Sequence[str]]) -> Table:
+    """A rich table of cells as they are; the first row is the head, the first column names the others."""
+    table = Table(title=title, title_justify="left")
+    for place, name in enumerate(rows[0]):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for row in rows[1:]:
         table.add_row(*row)
     return table
 

@@ -30,6 +30,12 @@ class CollectionSettings(BaseModel):
         False,
         description="Whether a dialogue ends when the public tests pass (RLEF, MURPHY); Cobalt goes on.",
     )
+    best_of: int = Field(
+        1,
+        gt=0,
+        description="Programs drawn at each turn, of which the dialogue keeps the best by public tests, then by the "
+        "verifier where there is one (muCode's search at test time: 5).",
+    )
     problems_per_shard: int = Field(64, gt=0, description="Problems sampled, graded and written together.")
 
 
@@ -61,7 +67,7 @@ def collect(
 
 
 def trajectories_of(trees: Sequence[Tree], growth: Growth) -> list[Trajectory]:
-    """The chains of grown trees as records."""
+    """The chains of grown trees as records; of siblings that were chosen from, the chosen one."""
     return [
         Trajectory(
             tree.problem.id,
@@ -69,13 +75,13 @@ def trajectories_of(trees: Sequence[Tree], growth: Growth) -> list[Trajectory]:
             tuple(turn_record(node, growth.feedback_on(node)) for node in chain),
         )
         for tree in trees
-        for sample, chain in enumerate(tree.chains())
+        for sample, chain in enumerate(chain for chain in tree.chains() if chain[-1].is_chosen)
     ]
 
 
 def _shape(settings: CollectionSettings) -> Shape:
     is_leaf = stop_at_public_pass if settings.stops_at_public_pass else never_stop
-    return Shape.chains(settings.samples, settings.turns, is_leaf)
+    return Shape.chains(settings.samples, settings.turns, is_leaf, settings.best_of)
 
 
 def _shards(trees: Sequence[Tree], size: int) -> Iterator[Sequence[Tree]]:

@@ -18,6 +18,7 @@ from smalt.grading.extraction import extract_program
 from smalt.grading.verdicts import Grade
 from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings, sampler_over_turns
 from smalt.problems.problem import Problem
+from smalt.rollouts.best_of import Scores, choose_best, no_scores
 from smalt.rollouts.tree import Node, Tree
 
 
@@ -50,11 +51,13 @@ class Shape:
 
     branching: tuple[int, ...]
     is_leaf: Callable[[Node], bool] = never_stop
+    best_of: int = 1
+    """Only the best of so many siblings in a row goes on; the numbers in `branching` are multiples of it."""
 
     @classmethod
-    def chains(cls, count: int, turns: int, is_leaf: Callable[[Node], bool] = never_stop) -> Shape:
-        """`count` independent dialogues of `turns` turns."""
-        return cls((count, *(1 for _ in range(turns - 1))), is_leaf)
+    def chains(cls, count: int, turns: int, is_leaf: Callable[[Node], bool] = never_stop, best_of: int = 1) -> Shape:
+        """`count` independent dialogues of `turns` turns, each turn the best of `best_of` draws."""
+        return cls((count * best_of, *(best_of for _ in range(turns - 1))), is_leaf, best_of)
 
     @classmethod
     def group(cls, size: int) -> Shape:
@@ -73,6 +76,8 @@ class Growth:
     sampling: SamplingSettings
     max_failing_tests: int = 1
     """Failing public tests shown in a feedback (Cobalt: the first)."""
+    scores: Scores = no_scores
+    """Judges programs for shapes that let only the best of several go on."""
     show_public_tests: bool = False
     """Whether the public tests stand in the first message as examples."""
     seconds_grading: float = 0.0
@@ -96,8 +101,10 @@ class Growth:
                 requests = [_request(parent, prompt, count) for _, parent, prompt in open_prompts]
                 sampled = sampler.sample(requests, self.sampling, seed=seed * 1009 + level)
                 grown = self._attach(open_prompts, sampled)
+                if shape.best_of > 1:
+                    choose_best([node for _, node in grown], shape.best_of, self.scores)
                 if level + 1 < len(shape.branching):
-                    inner = [entry for entry in grown if not shape.is_leaf(entry[1])]
+                    inner = [(tree, node) for tree, node in grown if node.is_chosen and not shape.is_leaf(node)]
                     open_prompts = [(tree, node, self.next_prompt(node)) for tree, node in inner]
 
     def attach(self, tree: Tree, completions: Sequence[Completion]) -> None:

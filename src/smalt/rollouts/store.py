@@ -42,6 +42,12 @@ class TrajectoryStore:
         columns = (read_table(shard, TRAJECTORY_SCHEMA, ["problem_id"]) for shard in self.shards())
         return {value for table in columns for value in table.column("problem_id").to_pylist()}
 
+    def sampled_tokens(self) -> int:
+        """Tokens that the policy wrote in all trajectories."""
+        turns = (read_table(shard, TRAJECTORY_SCHEMA, ["turns"]).column("turns") for shard in self.shards())
+        ids = (chunk.flatten().field("completion_ids").flatten() for column in turns for chunk in column.chunks)
+        return sum(map(len, ids))
+
     def append(self, trajectories: Sequence[Trajectory]) -> None:
         """Write one new shard."""
         rows = [trajectory_row(trajectory) for trajectory in trajectories]

@@ -32,6 +32,8 @@ class Node:
     """None when the reply held no program."""
     parent: Node | None = None
     children: list[Node] = field(default_factory=list)
+    is_chosen: bool = True
+    """Whether the dialogue went on with it, where the best of several siblings was looked for."""
     reward: float | None = None
     """Own reward; None until credit was given, and for ever when the grader failed on this node."""
     reward_parts: tuple[float, ...] = ()

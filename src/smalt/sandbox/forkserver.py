@@ -158,9 +158,9 @@ class _Progress:
 
     @property
     def cpu_left(self) -> float | None:
-        if self._job.cpu_seconds_total is None:
+        if self._job.cpu_seconds_so_far is None:
             return None
-        return self._job.cpu_seconds_total - sum(execution.cpu_seconds for execution in self.executions)
+        return self._job.cpu_seconds_so_far - sum(execution.cpu_seconds for execution in self.executions)
 
     @property
     def is_complete(self) -> bool:

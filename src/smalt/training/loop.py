@@ -6,6 +6,7 @@ resumed from its newest checkpoint ends with the weights of an undisturbed one.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,24 +14,39 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from smalt.credit.advantages import has_signal
 from smalt.methods.method import Method
 from smalt.policy.sampling import SamplingSettings
 from smalt.problems.problem import Problem
 from smalt.rollouts.growth import Growth, Shape, stop_at_public_pass
 from smalt.rollouts.records import Context
-from smalt.rollouts.tree import Node, Tree
+from smalt.rollouts.tree import Tree
 from smalt.training.batches import batch_of_step
 from smalt.training.checkpoints import CheckpointStore
+from smalt.training.companions import Companion
 from smalt.training.cost import sampling_tokens, time_shares
 from smalt.training.groups import TrainingGroup, whiten_batch
 from smalt.training.learner import Learner
 from smalt.training.metrics_log import MetricsLog
 from smalt.training.persistence import FailedPrompt, Persistence
 from smalt.training.settings import TrainingSettings
+from smalt.training.spending import Spent
+from smalt.training.step_metrics import tree_metrics
 
 _ROUND_SEED = 7_919_000_003
 """Between the seeds of a step's rounds of sampling; larger than any seed * 1,000,003 + step of a usual run."""
+
+
+@dataclass
+class _Sample:
+    """What a step sampled."""
+
+    trees: list[Tree] = field(default_factory=list)
+    credited: list[list[TrainingGroup]] = field(default_factory=list)
+    """Groups of the trees that carry a signal."""
+    learnt: dict[str, float] = field(default_factory=dict)
+    """What the method itself learnt from the trees, as numbers for the log."""
+    seconds: float = 0.0
+    """Wall time of sampling and grading."""
 
 
 @dataclass
@@ -45,7 +61,9 @@ class TrainingLoop:
     folder: Path
     seed: int
     on_step: Callable[[int, int, Mapping[str, float]], None]
-    """Told (step, steps, metrics) after each step, for progress display."""
+    """Told (step, steps, metrics) after each step, for progress display; with a budget, steps is an estimate."""
+    spent_before: Spent = field(default_factory=Spent)
+    """What was spent before the first step, on the trajectories that contexts were cut from."""
     persistence: Persistence | None = field(init=False)
     """NGU's failed prompts, if they are to come back."""
 
@@ -55,7 +73,7 @@ class TrainingLoop:
         self.persistence = Persistence(persists, self.folder / "failed_prompts") if persists else None
 
     def run(self, contexts: Sequence[Context], validation: Sequence[Context]) -> int:
-        """Train, from the newest checkpoint if there is one.
+        """Train, from the newest checkpoint if there is one, until the steps are done or the budget is reached.
 
         Returns the number of contexts left out because their prompt leaves no room for a completion.
         """
@@ -68,20 +86,25 @@ class TrainingLoop:
                 f"none of the {given} contexts leaves room for {self.settings.sampling.max_new_tokens} new tokens "
                 "in the model's context: lower training.sampling.max_new_tokens or contexts.max_prompt_tokens"
             )
-        steps = self.settings.steps(len(contexts))
+        self._refuse_a_spent_budget()
         checkpoints = CheckpointStore(self.folder / "checkpoints", self.settings.keep_checkpoints)
-        first = self._resume(checkpoints)
-        log = MetricsLog(self.folder, first)
+        step = self._resume(checkpoints)
+        log = MetricsLog(self.folder, step)
+        spent = Spent.from_metrics(log.last) if log.last else self.spent_before
         try:
-            for step in range(first, steps):
+            while step < self._steps(len(contexts), step, spent):
                 first_batch, *spare = self._batches(contexts, step)
                 metrics = self.train_step(first_batch, step, spare)
+                spent = spent.after(metrics)
+                metrics |= spent.metrics()
+                steps = self._steps(len(contexts), step + 1, spent)
                 if validation and self._is_due(self.settings.validate_every, step, steps):
                     metrics["validation_score"] = self.validate(validation)
                 log.write(step, metrics)
                 self.on_step(step, steps, metrics)
                 if self._is_due(self.settings.checkpoint_every, step, steps):
                     self._save(checkpoints, step + 1)
+                step += 1
         finally:
             log.close()
         return given - len(contexts)
@@ -94,23 +117,21 @@ class TrainingLoop:
         `spare` batches are sampled while fewer trees carry a signal than `contexts` has (DAPO's dynamic sampling).
         """
         started = time.perf_counter()
-        trees, credited = self._sampled(contexts, step, spare)
-        sampled = time.perf_counter()
-        metrics = _tree_metrics(trees)
+        sample = self._sampled(contexts, step, spare)
+        metrics = tree_metrics(sample.trees) | sample.learnt
         # No group with mixed outcomes: there is nothing to learn from this batch, the step is skipped.
-        metrics["is_skipped"] = float(not credited)
-        if credited:
+        metrics["is_skipped"] = float(not sample.credited)
+        if sample.credited:
             whitens = self.method.tools.estimator.whitens_batch
-            metrics |= self.learner.train_step(whiten_batch(credited) if whitens else credited, step)
-        ended = time.perf_counter()
-        seconds_grading = self.growth.seconds_grading
-        self.growth.seconds_grading = 0.0
+            groups = whiten_batch(sample.credited) if whitens else sample.credited
+            metrics |= self.learner.train_step(groups, step)
         seconds = {
-            "sampling": sampled - started - seconds_grading,
-            "grading": seconds_grading,
-            "training": ended - sampled,
+            "sampling": sample.seconds - self.growth.seconds_grading,
+            "grading": self.growth.seconds_grading,
+            "training": time.perf_counter() - started - sample.seconds,
         }
-        return metrics | time_shares(seconds) | sampling_tokens(trees)
+        self.growth.seconds_grading = 0.0
+        return metrics | time_shares(seconds) | sampling_tokens(sample.trees)
 
     def validate(self, contexts: Sequence[Context]) -> float:
         """Mean validation score of the last program of one dialogue a context; the same draws each time.
@@ -125,22 +146,44 @@ class TrainingLoop:
         scores = [self.method.validation_score(node) for node in last if not node.is_infra_error]
         return fmean(scores) if scores else 0.0
 
-    def _sampled(
-        self, contexts: Sequence[Context], step: int, spare: Iterable[Sequence[Context]]
-    ) -> tuple[list[Tree], list[list[TrainingGroup]]]:
-        """All trees of a step, and the groups of those that carry a signal, at most as many as prompts were meant."""
+    def _sampled(self, contexts: Sequence[Context], step: int, spare: Iterable[Sequence[Context]]) -> _Sample:
+        """Everything that a step samples, credited; groups of at most as many trees as prompts were meant."""
         prompts = [*map(FailedPrompt, contexts), *(self.persistence.waiting if self.persistence else ())]
-        trees: list[Tree] = []
-        credited: list[list[TrainingGroup]] = []
+        sample = _Sample()
         for number, batch in enumerate((prompts, *([*map(FailedPrompt, other)] for other in spare))):
+            started = time.perf_counter()
             grown = self._grown(batch, self.seed * 1_000_003 + step + number * _ROUND_SEED)
-            trees += grown
-            credited += [groups for tree in grown if (groups := self.method.credit(tree))]
-            if len(credited) >= len(prompts):
+            sample.seconds += time.perf_counter() - started
+            sample.trees += grown
+            sample.learnt |= self.method.learn_from(grown)
+            sample.credited += [groups for tree in grown if (groups := self.method.credit(tree))]
+            if len(sample.credited) >= len(prompts):
                 break
         if self.persistence:
-            self.persistence.remember(prompts, trees, step)
-        return trees, credited[: len(prompts)]
+            self.persistence.remember(prompts, sample.trees, step)
+        del sample.credited[len(prompts) :]
+        return sample
+
+    def _steps(self, contexts: int, done: int, spent: Spent) -> int:
+        """Steps in all: `done` when the budget is reached, an estimate from what `done` steps cost while it is not."""
+        steps, budget = self.settings.steps(contexts), self.settings.budget
+        if budget is None:
+            return steps
+        if spent.reaches(budget):
+            return done
+        before = self.spent_before.share_of(budget)
+        share_a_step = (spent.share_of(budget) - before) / done if done else 0.0
+        left = math.ceil((1 - spent.share_of(budget)) / share_a_step) if share_a_step else steps
+        return min(steps, done + left)
+
+    def _refuse_a_spent_budget(self) -> None:
+        budget = self.settings.budget
+        if budget is not None and self.spent_before.reaches(budget):
+            raise ValueError(
+                f"training.budget is used up by the stored trajectories ({self.spent_before.sampled_tokens:,.0f} "
+                f"tokens, {self.spent_before.seconds:.0f} s): raise it, collect less, or set "
+                "training.budget.includes_collection to false"
+            )
 
     def _batches(self, contexts: Sequence[Context], step: int) -> list[list[Context]]:
         """The step's batch and its spare ones, from the step's number alone."""
@@ -173,54 +216,22 @@ class TrainingLoop:
             return 0
         step, folder = newest
         checkpoints.restore(folder, self.learner.policy, self.learner.optimizer)
-        if self.persistence:
-            self.persistence.load(step)
+        for companion in self._companions():
+            companion.load(step)
         return step
 
     def _save(self, checkpoints: CheckpointStore, step: int) -> None:
-        """Save the state after `step` steps; the memory first, as a checkpoint without it could not go on."""
-        if self.persistence:
-            self.persistence.save(step)
+        """Save the state after `step` steps; the companions first, as a checkpoint without them could not go on."""
+        for companion in self._companions():
+            companion.save(step)
         checkpoints.save(step, self.learner.policy, self.learner.optimizer)
-        if self.persistence:
-            self.persistence.forget_before(self.settings.keep_checkpoints)
+        for companion in self._companions():
+            companion.forget_before(self.settings.keep_checkpoints)
+
+    def _companions(self) -> list[Companion]:
+        """What has to be saved beside the policy."""
+        return [companion for companion in (self.persistence, self.method.tools.verifier) if companion is not None]
 
     def _is_due(self, every: int, step: int, steps: int) -> bool:
         """Whether something done every so many steps is due after this one; the last step always is."""
         return every > 0 and ((step + 1) % every == 0 or step + 1 == steps)
-
-
-def _tree_metrics(trees: Sequence[Tree]) -> dict[str, float]:
-    """What the samples of a step were like."""
-    nodes = [node for tree in trees for node in [*tree.nodes()][tree.kept :]]
-    scored = [node for node in nodes if node.reward is not None]
-    first_turn = [n for tree in trees if not tree.attempts for n in tree.children if n.reward is not None]
-    after_failure = [node for tree in trees for node in _after_failure(tree) if node.reward is not None]
-    compared = [group for tree in trees for group in tree.groups() if len(group) > 1]
-    return {
-        "reward_mean": _mean([node.reward or 0.0 for node in scored]),
-        "pass_rate_mean": _mean([node.pass_rate for node in scored]),
-        "solved_share": _mean([float(node.passes_all) for node in scored]),
-        "solved_share_first_turn": _mean([float(node.passes_all) for node in first_turn]),
-        "solved_share_after_failure": _mean([float(node.passes_all) for node in after_failure]),
-        "without_program": _mean([float(node.program is None) for node in nodes]),
-        "cut_off": _mean([float(not node.completion.is_finished) for node in nodes]),
-        "infra_errors": float(sum(node.is_infra_error for node in nodes)),
-        "completion_tokens_mean": _mean([float(len(node.completion.ids)) for node in nodes]),
-        "sampled_tokens": float(sum(len(node.completion.ids) for node in nodes)),
-        "groups_without_signal": _mean([float(not has_signal([n.credit for n in group])) for group in compared]),
-    }
-
-
-def _after_failure(tree: Tree) -> list[Node]:
-    """The nodes of a tree that were written after an unsolved program."""
-    starts_failed = tree.attempts > 0 and tree.previous_best < 1
-    return [
-        node
-        for node in tree.nodes()
-        if (starts_failed if node.parent is None else not node.parent.passes_all and not node.parent.is_infra_error)
-    ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else 0.0

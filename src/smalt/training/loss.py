@@ -1,4 +1,4 @@
-"""The loss on token log-probabilities: four objectives, one penalty. Tensors are `[rows, tokens]`.
+"""The loss on token log-probabilities: five objectives, one penalty. Tensors are `[rows, tokens]`.
 
 Every objective is written per token and to be maximised; one that is a single term for a whole completion repeats it
 on each of its tokens, and the mean over the completion's tokens ("sequences") makes one of it again.
@@ -53,7 +53,9 @@ def policy_loss(inputs: LossInputs, settings: LossSettings) -> LossSums:
     into the ratio; the mask removes their terms.
     """
     mask = inputs.mask.bool()
-    log_ratio = (inputs.logprobs - inputs.old_logprobs).where(mask, 0.0)
+    # Programs to imitate were sampled from other prompts: what they were sampled with says nothing here.
+    old = inputs.logprobs.detach() if settings.objective == "likelihood" else inputs.old_logprobs
+    log_ratio = (inputs.logprobs - old).where(mask, 0.0)
     ratio = log_ratio.exp()
     objective, is_clipped = _objective(inputs, log_ratio, ratio, settings)
     loss = -_weighted(objective.where(mask, 0.0), inputs.weights).sum()
@@ -117,6 +119,8 @@ def _objective(inputs: LossInputs, log_ratio: Tensor, ratio: Tensor, settings: L
         return clipped_objective(ratio, advantages, settings)
     if settings.objective == "cispo":
         return weighted_objective(ratio, inputs.logprobs, advantages, settings)
+    if settings.objective == "likelihood":
+        return advantages * inputs.logprobs, torch.zeros_like(ratio, dtype=torch.bool)
     if settings.objective == "gspo":
         objective, is_clipped = clipped_objective(sequence_ratio(log_ratio, inputs.mask), advantages, settings)
     else:

@@ -15,7 +15,8 @@ class MetricsLog:
         from torch.utils.tensorboard import SummaryWriter
 
         self.path = folder / "metrics.jsonl"
-        self._truncate(first_step)
+        self.last: dict[str, float] | None = self._truncate(first_step)
+        """The newest step that was logged before, as the log has it."""
         self._file = self.path.open("a", encoding="utf-8")
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first_step)
 
@@ -31,12 +32,13 @@ class MetricsLog:
         self._file.close()
         self._board.close()
 
-    def _truncate(self, first_step: int) -> None:
-        """Keep complete lines of earlier steps only; a kill may have cut the last line."""
+    def _truncate(self, first_step: int) -> dict[str, float] | None:
+        """Keep complete lines of earlier steps only, as a kill may have cut the last line; returns the last kept."""
         if not self.path.exists():
-            return
+            return None
         lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
         kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] < first_step]
         temporary = self.path.with_suffix(".tmp")
         temporary.write_text("".join(kept), encoding="utf-8")
         temporary.replace(self.path)
+        return dict(json.loads(kept[-1])) if kept else None

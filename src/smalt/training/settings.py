@@ -16,10 +16,11 @@ class LossSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    objective: Literal["clipped", "gspo", "cispo", "oapl"] = Field(
+    objective: Literal["clipped", "gspo", "cispo", "oapl", "likelihood"] = Field(
         "clipped",
         description="clipped: PPO's and GRPO's; gspo: clipped ratio of whole completions; cispo: clipped weight, "
-        "gradient kept; oapl: regression on the advantage. Formulas in training/loss.py.",
+        "gradient kept; oapl: regression on the advantage; likelihood: imitation, for methods that name programs to "
+        "imitate. Formulas in training/loss.py.",
     )
     aggregation: Literal["tokens", "sequences", "constant", "turns"] = Field(
         "tokens",
@@ -96,6 +97,27 @@ class OptimiserSettings(BaseModel):
     )
 
 
+class TrainingBudget(BaseModel):
+    """What training may cost: it ends with the first step that reaches it, or with its other bounds before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sampled_tokens: int | None = Field(None, gt=0, description="Tokens that the policy writes in training.")
+    seconds: float | None = Field(
+        None, gt=0, description="Wall time of sampling, grading and updates; validation and checkpoints cost nothing."
+    )
+    includes_collection: bool = Field(
+        True,
+        description="Whether the stored trajectories of methods that train on contexts count too.",
+    )
+
+    @model_validator(mode="after")
+    def _is_one_amount(self) -> TrainingBudget:
+        if (self.sampled_tokens is None) == (self.seconds is None):
+            raise ValueError("a budget is either sampled_tokens or seconds: set exactly one of them")
+        return self
+
+
 class TrainingSettings(BaseModel):
     """How long, on how much, and how closely watched."""
 
@@ -103,6 +125,7 @@ class TrainingSettings(BaseModel):
 
     epochs: float = Field(2.0, gt=0, description="Passes over the contexts (Cobalt: 2); see max_steps.")
     max_steps: int | None = Field(None, gt=0, description="Most training steps; None for no bound but epochs.")
+    budget: TrainingBudget | None = Field(None, description="Most that training may cost; none by default.")
     contexts_per_step: int = Field(128, gt=0, description="Contexts a step (Cobalt: 128).")
     sampling: SamplingSettings = Field(
         default_factory=SamplingSettings,
@@ -134,6 +157,17 @@ class TrainingSettings(BaseModel):
         """Training steps for a number of contexts."""
         steps = steps_of_epochs(contexts, self.contexts_per_step, self.epochs)
         return min(steps, self.max_steps) if self.max_steps is not None else steps
+
+
+class VerifierSettings(BaseModel):
+    """Training of a verifier; defaults are those of muCode's code."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: float = Field(1e-6, gt=0, description="AdamW's learning rate, constant (code: 1e-6).")
+    pairs: int = Field(32, gt=0, description="Pairs of a correct and an incorrect program a problem (code: 32).")
+    passes: int = Field(2, gt=0, description="Passes over a step's pairs (code: 2, over all pairs so far).")
+    problems_per_update: int = Field(2, gt=0, description="Problems an optimiser step (code: 64 pairs, thus 2).")
 
 
 class WarmStartSettings(BaseModel):

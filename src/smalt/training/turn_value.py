@@ -6,7 +6,8 @@ checkpoints take it along; `detach_value_head` removes it before the trained mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -30,6 +31,22 @@ def detach_value_head(model: Any) -> None:
     """Take the head away again, if there is one."""
     if has_value_head(model):
         delattr(model, _NAME)
+
+
+@contextmanager
+def without_value_head(model: Any) -> Iterator[torch.nn.Module]:
+    """Within the block the model is as others know it; yields the head, which comes back afterwards."""
+    head: torch.nn.Module = getattr(model, _NAME)
+    delattr(model, _NAME)
+    try:
+        yield head
+    finally:
+        setattr(model, _NAME, head)
+
+
+def load_value_head(model: Any, state: Mapping[str, Tensor]) -> None:
+    """Give the model's head these weights."""
+    getattr(model, _NAME).load_state_dict(state)
 
 
 def has_value_head(model: Any) -> bool:

@@ -99,7 +99,7 @@ class Request:
     is_separate: bool
     stop_at_first_failure: bool
     cpu_seconds: float
-    cpu_seconds_total: float | None
+    cpu_seconds_so_far: float | None
     """CPU time of all inputs from `first` on together."""
     wall_seconds: float
     memory_bytes: int

@@ -117,7 +117,7 @@ class Supervisor:
         self._results = results
         self._launch = launch
         self._clean_up = clean_up
-        self._cpu_left = request.cpu_seconds_total
+        self._cpu_left = request.cpu_seconds_so_far
         self._room = MAX_REPORTS_BYTES + request.count * request.output_bytes
         self._next = request.first
         self._is_stopped = False
