@@ -90,11 +90,19 @@ def test_programs_that_crash_or_tire_the_compiler(run_apart: Run) -> None:
 def test_time_for_all_inputs_together(run: Run, run_apart: Run) -> None:
     program = "import time\nbegin = time.process_time()\nwhile time.process_time() - begin < 0.25: pass\nprint(1)"
     for how in (run, run_apart):
-        executions = how(program, *[""] * 6, cpu_seconds=2, cpu_seconds_so_far=0.7, wall_seconds=60)
+        executions = how(program, *[""] * 6, cpu_seconds=2, cpu_seconds_total=0.7, wall_seconds=60)
         outcomes = [execution.outcome for execution in executions]
         assert outcomes == [Outcome.OK] * 2 + [Outcome.TIMEOUT] * 4
         assert sum(execution.cpu_seconds for execution in executions) < 1
         assert "together" in executions[-1].error
+
+
+def test_wall_time_for_all_inputs_together(run: Run, run_apart: Run) -> None:
+    for how in (run, run_apart):
+        executions = how("import time\ntime.sleep(60)", *[""] * 6, wall_seconds=0.2, wall_seconds_total=0.5)
+        assert {execution.outcome for execution in executions} == {Outcome.TIMEOUT}
+        assert 0.5 <= sum(execution.wall_seconds for execution in executions) < 5
+        assert executions[-1].wall_seconds == 0 and "together" in executions[-1].error
 
 
 def test_peak_memory_is_told(run: Run, run_apart: Run) -> None:

@@ -66,8 +66,10 @@ class Job:
     """Skip the inputs after the first whose outcome is not OK (their executions are missing)."""
     is_separate: bool = False
     """Run every input in a process of its own, so that no run sees anything of another."""
-    cpu_seconds_so_far: float | None = None
+    cpu_seconds_total: float | None = None
     """CPU time for all inputs together; those not begun when it is spent end as TIMEOUT."""
+    wall_seconds_total: float | None = None
+    """The same of wall time, for programs that sleep on every input."""
 
 
 @dataclass(frozen=True)

@@ -7,39 +7,34 @@ does anyway; where the test ends well is decided in the other process.
 from __future__ import annotations
 
 import builtins
-import os
 import resource
-import socket
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from smalt.sandbox.worker import crossing, limits, streams, tracebacks
 from smalt.sandbox.worker.child import (
     Compiled,
     compile_program,
     failure,
-    find_entry_point,
-    fresh_module,
     reset_state,
 )
+from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 
 
 class Candidate:
     """Serves one program to one driver."""
 
-    def __init__(self, connection: socket.socket, program: bytes) -> None:
-        """Take the socket to the driver."""
-        self._connection = connection
+    def __init__(self, program: bytes) -> None:
+        """Take the program's source."""
         self._program = program.decode("utf-8", "surrogatepass")
         self._compiled: Compiled | None = None
         self._namespace: dict[str, Any] = {}
         self._objects: list[Any] = []
 
-    def serve(self) -> NoReturn:
-        """Answer until the driver is gone, then end the process."""
-        while (message := crossing.receive(self._connection)) is not None:
+    def serve(self) -> None:
+        """Answer until the driver is gone."""
+        while (message := crossing.receive(streams.CONNECTION)) is not None:
             self._send(self._answer(message))
-        os._exit(0)
 
     def _answer(self, message: list[Any]) -> list[Any]:
         try:
@@ -50,9 +45,9 @@ class Candidate:
     def _send(self, answer: list[Any]) -> None:
         try:
             streams.flush_standard()
-            crossing.send(self._connection, answer)
+            crossing.send(streams.CONNECTION, answer)
         except BaseException as error:
-            crossing.send(self._connection, self._raised(error))
+            crossing.send(streams.CONNECTION, self._raised(error))
 
     def _raised(self, error: BaseException) -> list[Any]:
         limits.raise_soft(resource.RLIMIT_AS)
@@ -72,7 +67,7 @@ class Candidate:
             said = failure("", self._compiled)
             is_out_of_memory = isinstance(self._compiled, MemoryError)
             return ["uncompiled", is_out_of_memory, said["error_type"], said["error"]]
-        self._namespace = fresh_module("solution").__dict__
+        self._namespace = ProgramModule("solution").namespace
         exec(self._compiled, self._namespace)
         return ["ok", [name for name in self._namespace if not name.startswith("__")]]
 
@@ -145,8 +140,7 @@ def _message(error: BaseException) -> str:
         return ""
 
 
-def serve_program(connection: socket.socket, stdout: int, program: bytes, ready: streams.Streams) -> NoReturn:
+def serve_program(program: bytes, ready: streams.Streams) -> None:
     """Be the program's process. Standard input is what it is: nothing."""
-    os.dup2(stdout, 1)
     streams.install(ready)
-    Candidate(connection, program).serve()
+    Candidate(program).serve()

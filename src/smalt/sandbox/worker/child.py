@@ -22,16 +22,19 @@ import resource
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, ModuleType
-from typing import Any, NoReturn
+from types import CodeType
+from typing import Any
 
 from smalt.sandbox.worker import limits, streams, tracebacks, values
+from smalt.sandbox.worker.messages import FAILED, PASSED, READY, WORN
+from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Kind, Request
-from smalt.sandbox.worker.supervision import FAILED, PASSED, READY, WORN
 
 RECURSION_LIMIT = 50_000
 """As LiveCodeBench sets it; the server's stack has room for it (`start`)."""
 to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+# Members of an enumeration are slow to look up; see `launching`.
+_STDIN, _CALL, _CODE = int(Kind.STDIN), int(Kind.CALL), int(Kind.CODE)
 _ORIGINALS: dict[str, Any] = {}
 
 Compiled = CodeType | BaseException
@@ -41,30 +44,28 @@ Compiled = CodeType | BaseException
 class ChildRun:
     """One child's work on a job."""
 
-    def __init__(self, request: Request, files: streams.ChildFiles, channel: int, ready: streams.Streams) -> None:
-        """`channel` is a descriptor; the `ready` streams are for the first run, made before the fork."""
+    def __init__(self, request: Request, ready: streams.Streams) -> None:
+        """The `ready` streams are for the first run, made before the fork."""
         self._request = request
-        self.files = files
-        self._channel = channel
         self._streams: streams.Streams | None = ready
         self._is_first_run = True
-        self._has_room_to_report = True
+        # As `limits.set_limits` leaves it.
+        self._has_room_to_report = False
 
-    def run(self, program: bytes, compiled: Compiled | None) -> NoReturn:
-        """Run input after input until the server has no more, then end the process."""
+    def run(self, program: bytes, compiled: Compiled | None) -> None:
+        """Run input after input until the server has no more."""
         text = program.decode("utf-8", "surrogatepass")
-        os.write(self._channel, READY)
-        while kind := os.read(self._channel, 1):
+        os.write(streams.CHANNEL, READY)
+        while kind := os.read(streams.CHANNEL, 1):
             if compiled is None:
                 # Only now: compiling takes the time of the first run.
                 compiled = compile_program(text)
-            result = self.run_input(compiled, text, Kind(kind[0]))
+            result = self.run_input(compiled, text, kind[0])
             message = self.message(result)
             if message != PASSED or len(result) > 1:
                 self.report(result)
             # With the most memory used so far, in KiB.
-            os.write(self._channel, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
-        os._exit(0)
+            os.write(streams.CHANNEL, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
     def message(self, result: dict[str, Any]) -> bytes:
         """What to tell the server of a result."""
@@ -72,37 +73,43 @@ class ChildRun:
             return WORN
         return PASSED if result["outcome"] == "ok" else FAILED
 
-    def run_input(self, code: Compiled, program: str, kind: Kind) -> dict[str, Any]:
-        """Run the program on the input at hand; returns its result."""
+    def run_input(self, code: Compiled, program: str, kind: int) -> dict[str, Any]:
+        """Run the program on the input at hand, of this kind; returns its result."""
         self.begin()
-        payload = b"" if kind == Kind.STDIN else streams.take_input(self.files)
+        payload = b"" if kind == _STDIN else streams.take_input()
         if isinstance(code, BaseException):
             tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
             return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
-        module = fresh_module("__main__" if kind == Kind.STDIN else "solution")
-        try:
-            value = _RUNNERS[kind](code, module.__dict__, payload)
-            result = {"outcome": "ok", **value}
-        except BaseException as error:
-            result = self._failed(error, program, kind, payload)
-        return self._finish(result, module)
+        module = ProgramModule("__main__" if kind == _STDIN else "solution")
+        return self._finish(self._run(code, module.namespace, program, kind, payload), module)
 
-    def _failed(self, error: BaseException, program: str, kind: Kind, payload: bytes) -> dict[str, Any]:
-        if isinstance(error, SystemExit) and kind == Kind.STDIN and not error.code:
+    def _run(
+        self, code: CodeType, namespace: dict[str, Any], program: str, kind: int, payload: bytes
+    ) -> dict[str, Any]:
+        try:
+            return {"outcome": "ok", **_RUNNERS[kind](code, namespace, payload)}
+        except BaseException as error:
+            return self._failed(error, program, kind, payload)
+
+    def _failed(self, error: BaseException, program: str, kind: int, payload: bytes) -> dict[str, Any]:
+        if isinstance(error, SystemExit) and kind == _STDIN and not error.code:
             return {"outcome": "ok"}
         self._has_room_to_report = True
         limits.raise_soft(resource.RLIMIT_AS)
         tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
-        if kind == Kind.CODE:
+        if kind == _CODE:
             tracebacks.remember_source(tracebacks.TEST_FILE, marshal.loads(payload)[0])
         return failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
 
-    def _finish(self, result: dict[str, Any], module: ModuleType) -> dict[str, Any]:
-        """Do what the interpreter does at its end."""
+    def _finish(self, result: dict[str, Any], module: ProgramModule) -> dict[str, Any]:
+        """Do what the interpreter does at its end, in its order."""
+        assert self._streams is not None
         finish_program()
-        lost_output = self.end_streams()
-        # Files the program left open are flushed when its names go.
-        module.__dict__.clear()
+        lost_output = streams.flush(self._streams)
+        streams.install(self._streams)
+        module.discard()
+        # What finalizers printed.
+        lost_output = self.end_streams() or lost_output
         if lost_output is not None and result["outcome"] == "ok":
             return failure("runtime_error", lost_output)
         return result
@@ -122,16 +129,18 @@ class ChildRun:
             limits.lower_soft(resource.RLIMIT_AS, self._request.memory_bytes)
             limits.lower_soft(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
         self._is_first_run = self._has_room_to_report = False
-        streams.connect(self.files)
+        streams.connect()
         if self._streams is None:
             self._streams = streams.make_streams()
         streams.install(self._streams)
 
     def report(self, result: dict[str, Any]) -> None:
         """Write the result where the server finds it."""
-        self._has_room_to_report = True
-        limits.raise_soft(resource.RLIMIT_FSIZE)
-        streams.write_all(self.files.report, to_json(result).encode())
+        data = to_json(result).encode()
+        if len(data) > self._request.output_bytes:
+            self._has_room_to_report = True
+            limits.raise_soft(resource.RLIMIT_FSIZE)
+        streams.write_all(streams.REPORT, data)
 
 
 def prepare_state() -> None:
@@ -158,14 +167,6 @@ def compile_program(source: str) -> Compiled:
         return compile(source.removeprefix("\ufeff"), tracebacks.PROGRAM_FILE, "exec", dont_inherit=True)
     except BaseException as error:
         return error
-
-
-def fresh_module(name: str) -> ModuleType:
-    """Return an empty module, registered because dataclasses and pickle look their module up by name."""
-    module = ModuleType(name)
-    module.__dict__["__builtins__"] = builtins
-    sys.modules[name] = module
-    return module
 
 
 def failure(outcome: str, error: BaseException) -> dict[str, Any]:
@@ -209,18 +210,8 @@ def _run_test_code(code: CodeType, namespace: dict[str, Any], payload: bytes) ->
     return {}
 
 
-_RUNNERS: dict[Kind, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]] = {
-    Kind.STDIN: _run_script,
-    Kind.CALL: _run_call,
-    Kind.CODE: _run_test_code,
+_RUNNERS: dict[int, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]] = {
+    _STDIN: _run_script,
+    _CALL: _run_call,
+    _CODE: _run_test_code,
 }
-
-
-def find_entry_point(namespace: dict[str, Any], name: str) -> Any:
-    """Return the function `name`, or the method of that name of a class `Solution`."""
-    if name in namespace:
-        return namespace[name]
-    solution = namespace.get("Solution")
-    if solution is not None and hasattr(solution, name):
-        return getattr(solution(), name)
-    raise NameError(f"name '{name}' is not defined")

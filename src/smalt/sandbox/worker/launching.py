@@ -1,4 +1,11 @@
-"""Forks the children of one job: straight from the server, or from a process that has the program compiled."""
+"""Launches the children of one job, and is what they do until they run the program.
+
+The server opens a child's files and connections at fixed descriptors, which it shares with the zygote, and
+orders a fork; the child finds them there.
+
+What children do is kept plain on purpose: whatever they look up or call costs the copy of a page, and members of
+an enumeration, which take a dozen calls, cost many.
+"""
 
 from __future__ import annotations
 
@@ -7,127 +14,140 @@ import os
 import resource
 import signal
 import socket
+import struct
+import sys
 from collections.abc import Callable
-from typing import NoReturn
+from dataclasses import dataclass
 
 from smalt.sandbox.worker import candidate, child, limits, processes, streams, testdriver
-from smalt.sandbox.worker.confinement import Confinement
-from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import Kind, Request, table_bytes
 from smalt.sandbox.worker.supervision import Child
+from smalt.sandbox.worker.zygote import Zygote
 
-_FAILED_STATUS = 70
+# The child's role, the descriptor of the inputs; the request follows.
+_ORDER = struct.Struct("ii")
+
+
+RUN_PROGRAM, RUN_TEST, SERVE_PROGRAM, _COMPILE = range(4)
+"""Roles of children."""
+
+
+def order(role: int, inputs: int, request: bytes) -> bytes:
+    """Return the order for a child with this role; `inputs` is the descriptor of the inputs."""
+    return _ORDER.pack(role, inputs) + request
 
 
 class Launcher:
-    """Makes children that run the program of one request."""
+    """The server's side: makes children that run the program of one request."""
 
-    def __init__(
-        self, request: Request, inputs: int, confinement: Confinement, null: int, ready: streams.Streams
-    ) -> None:
-        """`inputs` and `null` are descriptors; `ready` are streams made before the fork."""
+    def __init__(self, zygote: Zygote, request: bytes, inputs: int) -> None:
+        """Fork from `zygote`; `inputs` is the descriptor of the inputs."""
+        self._zygote = zygote
         self._request = request
         self._inputs = inputs
-        self._confinement = confinement
-        self._null = null
-        self._ready = ready
-        self._compiled: child.Compiled | None = None
+
+    def compiled(self) -> Zygote | None:
+        """Return a zygote that has the program compiled; None when that takes too much or kills the compiler."""
+        return self._zygote.specialize(order(_COMPILE, self._inputs, self._request))
 
     def launch(self, kind: Kind) -> Child:
         """Fork a child that waits for its first input. Raises OSError."""
-        files = streams.open_child_files()
+        streams.open_child_files()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        launched = Child([], ours, files)
+        put(theirs, streams.CHANNEL)
+        launched = Child([], ours)
         try:
-            with theirs:
-                if kind == Kind.SPLIT_CODE:
-                    self._fork_two(launched, theirs)
-                else:
-                    launched.pids.append(self._fork(lambda: self._run_program(files, theirs)))
+            if kind == Kind.SPLIT_CODE:
+                self._launch_two(launched)
+            else:
+                launched.pids.append(self._zygote.spawn(order(RUN_PROGRAM, self._inputs, self._request)))
         except OSError:
             launched.close()
             raise
+        finally:
+            os.close(streams.CHANNEL)
         return launched
 
-    def _fork_two(self, launched: Child, channel: socket.socket) -> None:
+    def _launch_two(self, launched: Child) -> None:
         """Fork the test's process and the program's, with a connection between them."""
-        for_test, for_program = socket.socketpair()
-        with for_test, for_program:
-            launched.pids.append(self._fork(lambda: self._run_test(launched.files, channel, for_test)))
-            launched.pids.append(self._fork(lambda: self._serve_program(launched.files, for_program)))
-
-    def _fork(self, be_child: Callable[[], None]) -> int:
-        pid = processes.fork()
-        if pid == 0:
+        for role, end in zip((RUN_TEST, SERVE_PROGRAM), socket.socketpair(), strict=True):
+            put(end, streams.CONNECTION)
             try:
-                be_child()
+                launched.pids.append(self._zygote.spawn(order(role, self._inputs, self._request)))
             finally:
-                os._exit(_FAILED_STATUS)
-        return pid
+                os.close(streams.CONNECTION)
 
-    def _run_program(self, files: streams.ChildFiles, channel: socket.socket) -> None:
-        program = self._read_program()
-        high = streams.move_up(channel.fileno())
-        self._lock({files.input, files.stdout, files.report, high})
-        child.ChildRun(self._request, files, high, self._ready).run(program, self._compiled)
 
-    def _run_test(self, files: streams.ChildFiles, channel: socket.socket, connection: socket.socket) -> None:
-        high, connection = streams.move_up(channel.fileno()), _moved_up(connection)
-        self._lock({files.input, files.stdout, files.report, high, connection.fileno()})
-        run = testdriver.TestRun(self._request, files, high, self._ready, connection)
-        run.run(b"", testdriver.NO_PROGRAM)
+@dataclass(frozen=True)
+class Locking:
+    """What a child does before it looks at the program and cannot undo."""
 
-    def _serve_program(self, files: streams.ChildFiles, connection: socket.socket) -> None:
-        program = self._read_program()
-        connection = _moved_up(connection)
-        self._lock({files.stdout, connection.fileno()})
-        limits.lower_soft(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
-        candidate.serve_program(connection, files.stdout, program, self._ready)
+    put_layers: Callable[[], None]
+    close_others: Callable[[int, int], None]
+    dies_with_parent: bool
+    null: int
+    """The null device, open: the program's standard error."""
 
-    def _lock(self, kept: set[int]) -> None:
-        """Give up everything that a program must not have; nothing of it has been read so far."""
-        if not self._confinement.has(Layer.NAMESPACES):
+
+class ChildWork:
+    """The children's side: carries out orders."""
+
+    def __init__(self, locking: Locking) -> None:
+        """Make the streams of a first run now; after the fork they would cost more."""
+        self._locking = locking
+        self._ready = streams.make_streams()
+        self._compiled: child.Compiled | None = None
+
+    def carry_out(self, order: bytes) -> None:
+        """Be the child that the order asks for, to the end of its work."""
+        role, inputs = _ORDER.unpack_from(order)
+        request = Request.from_bytes(order[_ORDER.size :])
+        program = b""
+        if role != RUN_TEST:
+            program = os.pread(inputs, request.program_bytes, table_bytes(request.input_count))
+        if role == RUN_PROGRAM:
+            self._lock(request, streams.INPUT, streams.CHANNEL)
+            child.ChildRun(request, self._ready).run(program, self._compiled)
+        elif role == RUN_TEST:
+            self._lock(request, streams.INPUT, streams.CONNECTION)
+            testdriver.TestRun(request, self._ready).run(program, testdriver.NO_PROGRAM)
+        elif role == SERVE_PROGRAM:
+            os.dup2(streams.STDOUT, 1)
+            self._lock(request, streams.CONNECTION, streams.CONNECTION)
+            candidate.serve_program(program, self._ready)
+        else:
+            self._compile(request, program)
+
+    def _lock(self, request: Request, first_kept: int, last_kept: int) -> None:
+        """Give up everything that a program must not have; nothing of the program has run so far."""
+        locking = self._locking
+        if locking.dies_with_parent:
             processes.die_with_parent()
-        os.dup2(self._null, 2)
-        os.chdir(self._confinement.scratch)
-        limits.set_limits(self._request, self._confinement.max_tasks)
-        self._confinement.lock_child()
+        os.dup2(locking.null, 2)
+        limits.set_limits(request)
+        locking.put_layers()
         gc.enable()
-        # After the lock, which uses a descriptor of its own.
-        streams.close_others(kept)
+        # After the layers, which use a descriptor of their own.
+        locking.close_others(first_kept, last_kept)
 
-    def _read_program(self) -> bytes:
-        return os.pread(self._inputs, self._request.program_bytes, table_bytes(self._request.count))
+    def _compile(self, request: Request, program: bytes) -> None:
+        """Compile the program once for all children that are forked from here, of which none sees another.
 
-    def run_compiled(self, work: Callable[[], None]) -> bool:
-        """Do `work` in a child that has the program compiled, so that its own children need not.
-
-        The child compiles under the limits and runs no line of the program. Returns whether it succeeded: a
-        program may crash the compiler.
+        The compiler is bounded by memory and CPU time of one input.
         """
-        pid = processes.fork()
-        if pid == 0:
-            self._be_compiler(work)
-        return os.waitpid(pid, 0)[1] == 0
-
-    def _be_compiler(self, work: Callable[[], None]) -> NoReturn:
-        status = _FAILED_STATUS
-        try:
-            if not self._confinement.has(Layer.NAMESPACES):
-                processes.die_with_parent()
-            # Python's warnings about the program are not for the caller's terminal.
-            os.dup2(self._null, 2)
-            limits.lower_soft(resource.RLIMIT_AS, self._request.memory_bytes)
-            signal.setitimer(signal.ITIMER_PROF, self._request.cpu_seconds)
-            self._compiled = child.compile_program(self._read_program().decode("utf-8", "surrogatepass"))
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            limits.raise_soft(resource.RLIMIT_AS)
-            work()
-            status = 0
-        finally:
-            os._exit(status)
+        if self._locking.dies_with_parent:
+            processes.die_with_parent()
+        limits.lower_soft(resource.RLIMIT_AS, request.memory_bytes)
+        signal.setitimer(signal.ITIMER_PROF, request.cpu_seconds)
+        # Python's warnings about the program are not for the caller's terminal, which is the server's too.
+        sys.stderr = None
+        self._compiled = child.compile_program(program.decode("utf-8", "surrogatepass"))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        limits.raise_soft(resource.RLIMIT_AS)
 
 
-def _moved_up(channel: socket.socket) -> socket.socket:
-    return socket.socket(fileno=streams.move_up(channel.detach()))
+def put(end: socket.socket, descriptor: int) -> None:
+    """Move a socket to a fixed descriptor."""
+    with end:
+        os.dup2(end.fileno(), descriptor)

@@ -9,22 +9,21 @@ from __future__ import annotations
 import gc
 import importlib
 import json
-import marshal
 import os
-import resource
 import shutil
 import site
 import socket
 import sys
 from collections.abc import Sequence
 
-from smalt.sandbox.worker import limits, processes, streams
-from smalt.sandbox.worker.child import ChildRun, compile_program, prepare_state
+from smalt.sandbox.worker import limits, processes, rehearsal, streams
+from smalt.sandbox.worker.child import prepare_state
 from smalt.sandbox.worker.confinement import Confinement
-from smalt.sandbox.worker.launching import Launcher
+from smalt.sandbox.worker.launching import ChildWork, Launcher, Locking
 from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import DONE, MAX_REQUEST_BYTES, Kind, Request, Row, read_table
 from smalt.sandbox.worker.supervision import Supervisor
+from smalt.sandbox.worker.zygote import Zygote
 
 # Imported before the first fork: what short programs use.
 _PRELOADED = (
@@ -33,18 +32,6 @@ _PRELOADED = (
     *("queue", "random", "re", "statistics", "string", "struct", "textwrap", "threading", "time"),
     *("traceback", "typing"),
 )
-
-_WARM_UP = """
-import sys
-def add(x): return x + 1
-numbers = [int(word) for word in "1 2 3".split()]
-table = {}
-for n in numbers: table[n] = table.get(n, 0) + add(n)
-text = f"{sum(numbers)} {max(table)}"
-print(text)
-def same(x): return x
-"""
-_REHEARSAL = [(Kind.STDIN, b"1 2 3\n"), (Kind.CALL, marshal.dumps(("same", ([1, "a", (2.5, {}), None],))))] * 12
 
 
 class Server:
@@ -68,6 +55,8 @@ class Server:
                 pass
         except ConnectionError:
             return
+        finally:
+            self._zygote.end()
 
     def _prepare(self, preload: Sequence[str]) -> None:
         """Import and touch everything a child will need, then freeze it out of the children's collections."""
@@ -76,33 +65,26 @@ class Server:
         prepare_state()
         site.setquit()
         site.sethelper()
-        self._rehearse()
-        # The child's first streams; making them before the fork keeps their cost out of it.
-        self._streams = streams.make_streams()
+        # Nor into those of the rehearsal.
+        gc.freeze()
+        rehearsal.rehearse(self._confinement.rehearse_lock, self._null)
+        self._children = ChildWork(self._locking())
         gc.collect()
         gc.freeze()
         gc.disable()
+        self._zygote = self._begin_zygote()
 
-    def _rehearse(self) -> None:
-        """Do here, with a program of our own, what children will do, so that they find it warm in memory.
+    def _locking(self) -> Locking:
+        dies_with_parent = not self._confinement.has(Layer.NAMESPACES)
+        return Locking(self._confinement.lock_child, streams.close_others, dies_with_parent, self._null)
 
-        The interpreter writes into code that it runs often; each child would do that to pages of its own.
-        """
-        request = Request(0, 1, 0, False, False, 1.0, None, 1.0, 1 << 40, 1 << 20)
-        files = streams.open_child_files()
-        ours, theirs = socket.socketpair()
-        before = sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr
-        with ours, theirs:
-            run = ChildRun(request, files, theirs.fileno(), streams.make_streams())
-            for kind, payload in _REHEARSAL:
-                streams.write_all(files.input, payload)
-                run.report(run.run_input(compile_program(_WARM_UP), _WARM_UP, kind))
-        sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr = before
-        streams.close_child_files(files)
-        for limit in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
-            limits.raise_soft(limit)
-        for descriptor in (0, 1):
-            os.dup2(self._null, descriptor)
+    def _begin_zygote(self) -> Zygote:
+        return Zygote.begin(self._settle, self._children.carry_out)
+
+    def _settle(self) -> None:
+        """Do in the zygote what is the same for all its children."""
+        os.chdir(self._confinement.scratch)
+        limits.set_common_limits(self._confinement.max_tasks)
 
     def _serve_one(self) -> bool:
         """Serve one request; returns whether another can follow."""
@@ -111,31 +93,37 @@ class Server:
             return False
         inputs, results = descriptors
         try:
-            self._run(Request.from_bytes(message), inputs, results)
+            self._run(message, inputs, results)
         finally:
             os.close(inputs)
             os.close(results)
         self._connection.send(DONE)
         return not self._is_soiled()
 
-    def _run(self, request: Request, inputs: int, results: int) -> None:
-        table = read_table(inputs, request.count)
-        launcher = Launcher(request, inputs, self._confinement, self._null, self._streams)
-
-        def work() -> None:
+    def _run(self, message: bytes, inputs: int, results: int) -> None:
+        request = Request.from_bytes(message)
+        table = read_table(inputs, request.input_count)
+        launcher = Launcher(self._zygote, message, inputs)
+        compiler = launcher.compiled() if _needs_compiler(request, table) else None
+        if compiler is not None:
+            launcher = Launcher(compiler, message, inputs)
+        try:
             Supervisor(request, table, inputs, results, launcher.launch, self._empty_scratch).run()
-
-        before = os.fstat(results).st_size
-        if _needs_compiler(request, table) and (launcher.run_compiled(work) or os.fstat(results).st_size > before):
-            self._clean_up()
-            return
-        work()
+        finally:
+            if compiler is not None:
+                compiler.end()
         self._clean_up()
 
     def _clean_up(self) -> None:
         # A child that the filter keeps from forking leaves nothing to look for.
-        if not self._confinement.has(Layer.SECCOMP):
-            processes.kill_descendants(self._confinement.has(Layer.NAMESPACES))
+        if self._confinement.has(Layer.SECCOMP):
+            return
+        if self._confinement.has(Layer.NAMESPACES):
+            self._zygote.end()
+            processes.kill_namespace()
+            self._zygote = self._begin_zygote()
+        else:
+            processes.kill_descendants(spared=self._zygote.pid)
 
     def _empty_scratch(self) -> None:
         if not self._confinement.may_write:

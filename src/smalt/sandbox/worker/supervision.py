@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from smalt.sandbox.worker import processes, streams
+from smalt.sandbox.worker.messages import FAILED, PASSED, READY, UNSPLIT, WORN, receive
 from smalt.sandbox.worker.requests import (
     BREACH_STATUS,
     HEAD_BYTES,
@@ -30,19 +31,9 @@ from smalt.sandbox.worker.requests import (
     head_bytes,
 )
 
-READY, PASSED, FAILED, WORN, UNSPLIT = b"r", b"p", b"f", b"w", b"u"
-"""A child's messages: it waits for its first input; a run ended well, badly, or so that no other may follow.
-
-A number may come behind the letter: the most memory used so far, in KiB. Ended well without a report means that
-there is nothing to tell.
-
-The last comes from test code only: it cannot do its work from another process than the program's.
-"""
-
 _TICK_SECONDS = 0.05
 _START_SECONDS = 30.0
 _ENDING_SECONDS = 0.2
-_MAX_PEAK_KIB = 1 << 40
 _REPORT_FILE_BYTES = MAX_VALUE_BYTES + (1 << 20)
 
 
@@ -53,7 +44,6 @@ class Child:
     pids: list[int]
     """The process on the channel first, the program's last."""
     channel: socket.socket
-    files: streams.ChildFiles
 
     def cpu_seconds(self) -> float:
         """CPU time used so far."""
@@ -69,7 +59,7 @@ class Child:
         """Leave nothing of the child."""
         self.end()
         self.channel.close()
-        streams.close_child_files(self.files)
+        streams.close_child_files()
 
 
 class _Seen(Enum):
@@ -117,8 +107,9 @@ class Supervisor:
         self._results = results
         self._launch = launch
         self._clean_up = clean_up
-        self._cpu_left = request.cpu_seconds_so_far
-        self._room = MAX_REPORTS_BYTES + request.count * request.output_bytes
+        self._cpu_left = request.cpu_seconds_total
+        self._wall_left = request.wall_seconds_total
+        self._room = MAX_REPORTS_BYTES + request.input_count * request.output_bytes
         self._next = request.first
         self._is_stopped = False
 
@@ -141,8 +132,8 @@ class Supervisor:
                 self._clean_up()
 
     def _is_over(self) -> bool:
-        is_spent = self._cpu_left is not None and self._cpu_left <= 0
-        return self._is_stopped or is_spent or self._next >= self._request.count
+        is_spent = self._cpu_left <= 0 or self._wall_left <= 0
+        return self._is_stopped or is_spent or self._next >= self._request.input_count
 
     def _feed(self, child: Child) -> None:
         """Give the child inputs as long as it can take them."""
@@ -169,24 +160,23 @@ class Supervisor:
     def _is_ready(self, child: Child) -> bool:
         poll = select.poll()
         poll.register(child.channel, select.POLLIN)
-        return bool(poll.poll(_START_SECONDS * 1000)) and _receive(child.channel)[0] == READY
+        return bool(poll.poll(_START_SECONDS * 1000)) and receive(child.channel)[0] == READY
 
     def _hand_over(self, child: Child, row: Row) -> None:
-        files = child.files
-        for descriptor in (files.input, files.stdout, files.report):
+        for descriptor in (streams.INPUT, streams.STDOUT, streams.REPORT):
             os.ftruncate(descriptor, 0)
         # Positions are the child's too; reports do not use theirs.
-        for descriptor in (files.input, files.stdout):
+        for descriptor in (streams.INPUT, streams.STDOUT):
             os.lseek(descriptor, 0, os.SEEK_SET)
-        _copy(self._inputs, row.offset, row.length, files.input)
-        os.lseek(files.input, 0, os.SEEK_SET)
+        _copy(self._inputs, row.offset, row.length, streams.INPUT)
+        os.lseek(streams.INPUT, 0, os.SEEK_SET)
         child.channel.send(bytes([row.kind]))
 
     def _follow(self, child: Child) -> bool:
         """Watch one run and keep its record; returns whether the child can take another input."""
         run = self._watch(child)
-        if self._cpu_left is not None:
-            self._cpu_left -= run.cpu_seconds
+        self._cpu_left -= run.cpu_seconds
+        self._wall_left -= run.wall_seconds
         row = self._table[self._next]
         if run.message == UNSPLIT and row.kind == Kind.SPLIT_CODE:
             self._table[self._next] = row._replace(kind=Kind.CODE)
@@ -196,11 +186,11 @@ class Supervisor:
         status, peak = (0, run.peak_bytes) if can_go_on else child.end()
         if is_breach:
             status = BREACH_STATUS
-        size = os.fstat(child.files.stdout).st_size
+        size = os.fstat(streams.STDOUT).st_size
         state = _STATES[run.seen]
-        if run.message == PASSED and os.fstat(child.files.report).st_size == 0:
+        if run.message == PASSED and os.fstat(streams.REPORT).st_size == 0:
             state = State.PASSED
-        self._keep(child, RecordHead(state, Kind(row.kind), status, run.cpu_seconds, run.wall_seconds, peak, size))
+        self._keep(RecordHead(state, Kind(row.kind), status, run.cpu_seconds, run.wall_seconds, peak, size))
         if run.message not in (PASSED, WORN) and self._request.stop_at_first_failure:
             self._is_stopped = True
         return can_go_on
@@ -210,12 +200,13 @@ class Supervisor:
         poll = select.poll()
         poll.register(child.channel, select.POLLIN)
         start_cpu, start_wall = child.cpu_seconds(), time.monotonic()
-        cpu_limit = request.cpu_seconds if self._cpu_left is None else min(request.cpu_seconds, self._cpu_left)
+        cpu_limit = min(request.cpu_seconds, self._cpu_left)
+        wall_limit = min(request.wall_seconds, self._wall_left)
         while True:
             has_news = bool(poll.poll(_TICK_SECONDS * 1000))
-            message, peak = _receive(child.channel) if has_news else (b"", 0)
+            message, peak = receive(child.channel) if has_news else (b"", 0)
             cpu, wall = child.cpu_seconds() - start_cpu, time.monotonic() - start_wall
-            if cpu > cpu_limit or (wall > request.wall_seconds and not message):
+            if cpu > cpu_limit or (wall > wall_limit and not message):
                 return _Run(_Seen.OVER_TIME, b"", cpu, wall, peak)
             if message:
                 return _Run(_Seen.REPORT, message, cpu, wall, peak)
@@ -226,21 +217,21 @@ class Supervisor:
 
     def _keep_failure(self) -> None:
         """Record that the sandbox could not start the next run."""
-        self._keep(None, RecordHead(State.NOT_STARTED, Kind.STDIN, 0, 0.0, 0.0, 0, 0))
+        self._keep(RecordHead(State.NOT_STARTED, Kind.STDIN, 0, 0.0, 0.0, 0, 0))
 
-    def _keep(self, child: Child | None, head: RecordHead) -> None:
+    def _keep(self, head: RecordHead) -> None:
         """Append a record to the results."""
         start = os.lseek(self._results, 0, os.SEEK_END)
         os.lseek(self._results, start + HEAD_BYTES, os.SEEK_SET)
         stdout_kept = report_kept = 0
-        if child is not None:
+        if head.state != State.NOT_STARTED:
             wanted = min(head.stdout_bytes, self._request.output_bytes)
-            report_size = min(os.fstat(child.files.report).st_size, _REPORT_FILE_BYTES)
+            report_size = min(os.fstat(streams.REPORT).st_size, _REPORT_FILE_BYTES)
             if wanted + report_size > self._room:
                 head = replace(head, state=State.FLOODED)
             else:
-                stdout_kept = _copy(child.files.stdout, 0, wanted, self._results)
-                report_kept = _copy(child.files.report, 0, report_size, self._results)
+                stdout_kept = _copy(streams.STDOUT, 0, wanted, self._results)
+                report_kept = _copy(streams.REPORT, 0, report_size, self._results)
                 self._room -= stdout_kept + report_kept
         # Last, so that a record is complete or not there; and with what was really copied.
         os.pwrite(self._results, head_bytes(head, stdout_kept, report_kept), start)
@@ -255,18 +246,6 @@ def _is_breach(pid: int) -> bool:
             return True
         time.sleep(0.001)
     return False
-
-
-def _receive(channel: socket.socket) -> tuple[bytes, int]:
-    """Return a child's message and peak memory in bytes; b"" at its end or for anything that is no message."""
-    try:
-        message = channel.recv(16)
-    except OSError:
-        return b"", 0
-    letter, number = message[:1], message[1:]
-    if letter not in (READY, PASSED, FAILED, WORN, UNSPLIT) or (number and not number.isdigit()):
-        return b"", 0
-    return letter, min(int(number or b"0"), _MAX_PEAK_KIB) << 10
 
 
 def _copy(source: int, offset: int, length: int, target: int) -> int:
