@@ -27,6 +27,7 @@ RULES: list[Any] = [
     {"rule": "tokens", "relative_tolerance": 1e-4, "ignores_order": True},
     {"rule": "lines", "ignores_case": True},
     {"rule": "value", "tells_tuples_from_lists": True, "unordered": "everywhere"},
+    {"rule": "value", "equals_as_python": True},
     {"rule": "checker", "program": CHECK},
     {"rule": "checker", "program": CHECK, "limits": {"cpu_seconds": 1}},
 ]
@@ -57,6 +58,7 @@ def test_an_object_becomes_its_rule() -> None:
         ({"rule": "tokens", "relative_tolerance": -1}, "relative_tolerance: Input should be greater"),
         ({"rule": "tokens", "absolute_tolerance": float("inf")}, "absolute_tolerance: Input should be a finite"),
         ({"rule": "value", "unordered": "all"}, "unordered: Input should be 'nothing', 'outermost' or"),
+        ({"rule": "value", "unordered": "outermost", "equals_as_python": True}, "decides alone; drop unordered"),
         ({"rule": "checker"}, "program: Field required"),
         ({"rule": "checker", "program": "def check(:"}, "program: is not Python"),
         ({"rule": "checker", "program": "check = 1"}, "program: must define check"),

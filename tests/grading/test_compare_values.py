@@ -66,6 +66,36 @@ def test_rules(by: ValueRule, value: Any, expected: Any, is_right: bool) -> None
     assert values_match(expected, value, by) is is_right
 
 
+NAN = float("nan")
+AS_PYTHON: list[tuple[Any, Any, bool]] = [
+    (0, False, True),
+    (1.0, True, True),
+    (2, True, False),
+    ([0, {1: "a"}], [False, {True: "a"}], True),
+    ({1, 2}, frozenset({True, 2.0}), True),
+    ((1,), [1], False),
+    ([(1,)], [[1]], False),
+    ((1, [2]), (1.0, [2]), True),
+    ({1}, [1], False),
+    ("a", b"a", False),
+    ("1", 1, False),
+    (None, False, False),
+    (0.1 + 0.2, 0.3, False),
+    (float(2**53), 2**53 + 1, False),
+    (1 + 0j, 1, True),
+    (NAN, float("nan"), False),
+    ([NAN], [float("nan")], False),
+    (BIG, BIG, True),
+    (Opaque("Fraction", "1"), 1, False),
+]
+
+
+@pytest.mark.parametrize(("value", "expected", "is_right"), AS_PYTHON, ids=count())
+def test_what_was_an_assert_compares_as_python_does(value: Any, expected: Any, is_right: bool) -> None:
+    assert values_match(value, expected, rule(equals_as_python=True)) is is_right
+    assert values_match(expected, value, rule(equals_as_python=True)) is is_right
+
+
 def _nested(depth: int, wrap: Callable[[Any], Any], core: Any = 0) -> Any:
     for _ in range(depth):
         core = wrap(core)
@@ -93,6 +123,7 @@ def test_hostile_values_end_soon_and_never_raise(value: Any, unordered: Any) -> 
     for expected in (1, [1], value, [value, value]):
         values_match(value, expected, rule(unordered=unordered))
         values_match([value, value], expected, rule(unordered=unordered))
+        values_match(value, expected, rule(equals_as_python=True))
     assert time.process_time() - started < 5
 
 

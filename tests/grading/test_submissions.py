@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalt.grading.submissions import NO_PROGRAM, SubmissionError, SubmissionFile
@@ -142,6 +142,7 @@ def test_files_that_are_none(tmp_path):
 
 
 @given(st.binary(max_size=80))
+@settings(deadline=None)
 def test_no_bytes_crash_the_reader(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     path.write_bytes(data)
@@ -150,6 +151,7 @@ def test_no_bytes_crash_the_reader(tmp_path_factory, data):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["A", "a"]), st.text(), st.sampled_from(["program", "response"]))))
+@settings(deadline=None)
 def test_any_text_comes_back(tmp_path_factory, entries):
     folder = tmp_path_factory.getbasetemp()
     lines = [{"problem_id": name, source: text} for name, text, source in entries] + [{"task_id": "a", "solution": ""}]

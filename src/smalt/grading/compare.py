@@ -1,8 +1,8 @@
 """Comparison rules: when does an output, or a returned value, count as the expected one?
 
 Lenient where an author's formatting is arbitrary (white space, the last digits of a float, list or tuple),
-strict where a difference is a different answer (integers of any size, True against 1). `docs/grading.md` states
-the rules; every comparison takes time in proportion to the texts, up to a sort.
+strict where a difference is a different answer (integers of any size, True against 1). What was an assert compares
+as `==` does. `docs/grading.md` states the rules; every comparison takes time in proportion to the texts, up to a sort.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from smalt.grading.compare_text import lines_match, tokens_match
-from smalt.grading.compare_values import ValueComparison
+from smalt.grading.compare_values import ValueComparison, equal_in_python
 from smalt.problems.problem import CompareRule, ExactRule, LinesRule, TokensRule, ValueRule
 
 DEFAULT_TOKENS = TokensRule(rule="tokens")
@@ -38,4 +38,6 @@ def values_match(value: Any, expected: Any, rule: CompareRule | None = None) -> 
     """Whether a returned value is right; a rule that is not for returned values counts as the default, value."""
     if rule == "exact" or isinstance(rule, ExactRule):
         return ValueComparison(EXACT_VALUE).match(value, expected)
+    if isinstance(rule, ValueRule) and rule.equals_as_python:
+        return equal_in_python(value, expected)
     return ValueComparison(rule if isinstance(rule, ValueRule) else DEFAULT_VALUE).match(value, expected)
