@@ -130,6 +130,22 @@ ENDING = {
     "exit in try": "try:\n    print(6)\n    exit()\nexcept Exception:\n    print(7)",
     "os._exit(0)": "import os\nprint(6, flush=True)\nos._exit(0)",
     "atexit": "import atexit\natexit.register(print, 6)",
+    "atexit as a decorator": "import atexit, sys\nout = []\n@atexit.register\ndef flush():\n"
+    "    sys.stdout.write(''.join(out))\nout.append('6')",
+    "atexit replaces stdout": "import atexit, io, sys\nreal = sys.stdout\nsys.stdout = io.StringIO()\n"
+    "atexit.register(lambda: real.write(sys.stdout.getvalue()))\nprint(6)",
+    "__del__": "class A:\n    def __del__(self): print(6)\na = A()",
+    "__del__ in a cycle, with globals": "import os\nclass A:\n    def __init__(self): self.me = lambda: self\n"
+    "    def __del__(self): os.write(1, text)\na, text = A(), b'6'",
+    "an IOBase in a cycle": "import io, os\nclass Out(io.IOBase):\n    def __init__(self):\n        self.parts = []\n"
+    "        self.write = lambda s: self.parts.append(s)\n    def flush(self):\n"
+    "        os.write(1, ''.join(self.parts).encode())\n        self.parts.clear()\nout = Out()\nout.write('6')",
+    "a file left open beside a function": "def f(): pass\nout = open(1, 'w')\nout.write('6')",
+    "a file in a cycle": "class A:\n    def __init__(self):\n        self.file, self.me = open(1, 'w'), self\n"
+    "a = A()\na.file.write('6')",
+    "a file in a class that typing keeps": "from typing import List\nclass A:\n    file = open(1, 'w')\n"
+    "def f(x: List[A]): pass\nlines = open(1, 'w')\nlines.write('6')",
+    "a finalizer": "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 6)",
     "a thread that goes on": "import threading, time\ndef f():\n    time.sleep(0.05)\n    print(6)\n"
     "threading.Thread(target=f).start()",
     "__main__": "def main():\n    print(6)\nif __name__ == '__main__':\n    main()",

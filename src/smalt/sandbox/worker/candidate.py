@@ -18,10 +18,9 @@ from smalt.sandbox.worker.child import (
     Compiled,
     compile_program,
     failure,
-    find_entry_point,
-    fresh_module,
     reset_state,
 )
+from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 
 
 class Candidate:
@@ -72,7 +71,7 @@ class Candidate:
             said = failure("", self._compiled)
             is_out_of_memory = isinstance(self._compiled, MemoryError)
             return ["uncompiled", is_out_of_memory, said["error_type"], said["error"]]
-        self._namespace = fresh_module("solution").__dict__
+        self._namespace = ProgramModule("solution").namespace
         exec(self._compiled, self._namespace)
         return ["ok", [name for name in self._namespace if not name.startswith("__")]]
 

@@ -22,10 +22,11 @@ import resource
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any, NoReturn
 
 from smalt.sandbox.worker import limits, streams, tracebacks, values
+from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Kind, Request
 from smalt.sandbox.worker.supervision import FAILED, PASSED, READY, WORN
 
@@ -79,13 +80,16 @@ class ChildRun:
         if isinstance(code, BaseException):
             tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
             return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
-        module = fresh_module("__main__" if kind == Kind.STDIN else "solution")
+        module = ProgramModule("__main__" if kind == Kind.STDIN else "solution")
+        return self._finish(self._run(code, module.namespace, program, kind, payload), module)
+
+    def _run(
+        self, code: CodeType, namespace: dict[str, Any], program: str, kind: Kind, payload: bytes
+    ) -> dict[str, Any]:
         try:
-            value = _RUNNERS[kind](code, module.__dict__, payload)
-            result = {"outcome": "ok", **value}
+            return {"outcome": "ok", **_RUNNERS[kind](code, namespace, payload)}
         except BaseException as error:
-            result = self._failed(error, program, kind, payload)
-        return self._finish(result, module)
+            return self._failed(error, program, kind, payload)
 
     def _failed(self, error: BaseException, program: str, kind: Kind, payload: bytes) -> dict[str, Any]:
         if isinstance(error, SystemExit) and kind == Kind.STDIN and not error.code:
@@ -97,12 +101,15 @@ class ChildRun:
             tracebacks.remember_source(tracebacks.TEST_FILE, marshal.loads(payload)[0])
         return failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
 
-    def _finish(self, result: dict[str, Any], module: ModuleType) -> dict[str, Any]:
-        """Do what the interpreter does at its end."""
+    def _finish(self, result: dict[str, Any], module: ProgramModule) -> dict[str, Any]:
+        """Do what the interpreter does at its end, in its order."""
+        assert self._streams is not None
         finish_program()
-        lost_output = self.end_streams()
-        # Files the program left open are flushed when its names go.
-        module.__dict__.clear()
+        lost_output = streams.flush(self._streams)
+        streams.install(self._streams)
+        module.discard()
+        # What finalizers printed.
+        lost_output = self.end_streams() or lost_output
         if lost_output is not None and result["outcome"] == "ok":
             return failure("runtime_error", lost_output)
         return result
@@ -160,14 +167,6 @@ def compile_program(source: str) -> Compiled:
         return error
 
 
-def fresh_module(name: str) -> ModuleType:
-    """Return an empty module, registered because dataclasses and pickle look their module up by name."""
-    module = ModuleType(name)
-    module.__dict__["__builtins__"] = builtins
-    sys.modules[name] = module
-    return module
-
-
 def failure(outcome: str, error: BaseException) -> dict[str, Any]:
     """Return the result of a run that ended in `error`."""
     if isinstance(error, SystemExit) and isinstance(error.code, str):
@@ -214,13 +213,3 @@ _RUNNERS: dict[Kind, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]
     Kind.CALL: _run_call,
     Kind.CODE: _run_test_code,
 }
-
-
-def find_entry_point(namespace: dict[str, Any], name: str) -> Any:
-    """Return the function `name`, or the method of that name of a class `Solution`."""
-    if name in namespace:
-        return namespace[name]
-    solution = namespace.get("Solution")
-    if solution is not None and hasattr(solution, name):
-        return getattr(solution(), name)
-    raise NameError(f"name '{name}' is not defined")

@@ -76,6 +76,8 @@ class Server:
         prepare_state()
         site.setquit()
         site.sethelper()
+        # Nor into those of the rehearsal.
+        gc.freeze()
         self._rehearse()
         # The child's first streams; making them before the fork keeps their cost out of it.
         self._streams = streams.make_streams()
