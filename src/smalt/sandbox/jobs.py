@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import marshal
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ class JobFiles:
             is_separate=job.is_separate,
             stop_at_first_failure=job.stop_at_first_failure,
             cpu_seconds=job.limits.cpu_seconds,
-            cpu_seconds_total=cpu_left,
+            cpu_seconds_total=math.inf if cpu_left is None else cpu_left,
             wall_seconds=job.limits.wall_seconds,
             memory_bytes=job.limits.memory_mb * _MIB,
             output_bytes=job.limits.output_bytes,

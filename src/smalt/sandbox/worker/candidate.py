@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import os
 import resource
-import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -26,9 +25,8 @@ from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 class Candidate:
     """Serves one program to one driver."""
 
-    def __init__(self, connection: socket.socket, program: bytes) -> None:
-        """Take the socket to the driver."""
-        self._connection = connection
+    def __init__(self, program: bytes) -> None:
+        """Take the program's source."""
         self._program = program.decode("utf-8", "surrogatepass")
         self._compiled: Compiled | None = None
         self._namespace: dict[str, Any] = {}
@@ -36,7 +34,7 @@ class Candidate:
 
     def serve(self) -> NoReturn:
         """Answer until the driver is gone, then end the process."""
-        while (message := crossing.receive(self._connection)) is not None:
+        while (message := crossing.receive(streams.CONNECTION)) is not None:
             self._send(self._answer(message))
         os._exit(0)
 
@@ -49,9 +47,9 @@ class Candidate:
     def _send(self, answer: list[Any]) -> None:
         try:
             streams.flush_standard()
-            crossing.send(self._connection, answer)
+            crossing.send(streams.CONNECTION, answer)
         except BaseException as error:
-            crossing.send(self._connection, self._raised(error))
+            crossing.send(streams.CONNECTION, self._raised(error))
 
     def _raised(self, error: BaseException) -> list[Any]:
         limits.raise_soft(resource.RLIMIT_AS)
@@ -144,8 +142,8 @@ def _message(error: BaseException) -> str:
         return ""
 
 
-def serve_program(connection: socket.socket, stdout: int, program: bytes, ready: streams.Streams) -> NoReturn:
+def serve_program(program: bytes, ready: streams.Streams) -> NoReturn:
     """Be the program's process. Standard input is what it is: nothing."""
-    os.dup2(stdout, 1)
+    os.dup2(streams.STDOUT, 1)
     streams.install(ready)
-    Candidate(connection, program).serve()
+    Candidate(program).serve()

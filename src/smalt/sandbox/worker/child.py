@@ -33,6 +33,8 @@ from smalt.sandbox.worker.supervision import FAILED, PASSED, READY, WORN
 RECURSION_LIMIT = 50_000
 """As LiveCodeBench sets it; the server's stack has room for it (`start`)."""
 to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+# Members of an enumeration are slow to look up; see `launching`.
+_STDIN, _CALL, _CODE = int(Kind.STDIN), int(Kind.CALL), int(Kind.CODE)
 _ORIGINALS: dict[str, Any] = {}
 
 Compiled = CodeType | BaseException
@@ -42,29 +44,28 @@ Compiled = CodeType | BaseException
 class ChildRun:
     """One child's work on a job."""
 
-    def __init__(self, request: Request, files: streams.ChildFiles, channel: int, ready: streams.Streams) -> None:
-        """`channel` is a descriptor; the `ready` streams are for the first run, made before the fork."""
+    def __init__(self, request: Request, ready: streams.Streams) -> None:
+        """The `ready` streams are for the first run, made before the fork."""
         self._request = request
-        self.files = files
-        self._channel = channel
         self._streams: streams.Streams | None = ready
         self._is_first_run = True
-        self._has_room_to_report = True
+        # As `limits.set_limits` leaves it.
+        self._has_room_to_report = False
 
     def run(self, program: bytes, compiled: Compiled | None) -> NoReturn:
         """Run input after input until the server has no more, then end the process."""
         text = program.decode("utf-8", "surrogatepass")
-        os.write(self._channel, READY)
-        while kind := os.read(self._channel, 1):
+        os.write(streams.CHANNEL, READY)
+        while kind := os.read(streams.CHANNEL, 1):
             if compiled is None:
                 # Only now: compiling takes the time of the first run.
                 compiled = compile_program(text)
-            result = self.run_input(compiled, text, Kind(kind[0]))
+            result = self.run_input(compiled, text, kind[0])
             message = self.message(result)
             if message != PASSED or len(result) > 1:
                 self.report(result)
             # With the most memory used so far, in KiB.
-            os.write(self._channel, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+            os.write(streams.CHANNEL, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
         os._exit(0)
 
     def message(self, result: dict[str, Any]) -> bytes:
@@ -73,31 +74,31 @@ class ChildRun:
             return WORN
         return PASSED if result["outcome"] == "ok" else FAILED
 
-    def run_input(self, code: Compiled, program: str, kind: Kind) -> dict[str, Any]:
-        """Run the program on the input at hand; returns its result."""
+    def run_input(self, code: Compiled, program: str, kind: int) -> dict[str, Any]:
+        """Run the program on the input at hand, of this kind; returns its result."""
         self.begin()
-        payload = b"" if kind == Kind.STDIN else streams.take_input(self.files)
+        payload = b"" if kind == _STDIN else streams.take_input()
         if isinstance(code, BaseException):
             tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
             return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
-        module = ProgramModule("__main__" if kind == Kind.STDIN else "solution")
+        module = ProgramModule("__main__" if kind == _STDIN else "solution")
         return self._finish(self._run(code, module.namespace, program, kind, payload), module)
 
     def _run(
-        self, code: CodeType, namespace: dict[str, Any], program: str, kind: Kind, payload: bytes
+        self, code: CodeType, namespace: dict[str, Any], program: str, kind: int, payload: bytes
     ) -> dict[str, Any]:
         try:
             return {"outcome": "ok", **_RUNNERS[kind](code, namespace, payload)}
         except BaseException as error:
             return self._failed(error, program, kind, payload)
 
-    def _failed(self, error: BaseException, program: str, kind: Kind, payload: bytes) -> dict[str, Any]:
-        if isinstance(error, SystemExit) and kind == Kind.STDIN and not error.code:
+    def _failed(self, error: BaseException, program: str, kind: int, payload: bytes) -> dict[str, Any]:
+        if isinstance(error, SystemExit) and kind == _STDIN and not error.code:
             return {"outcome": "ok"}
         self._has_room_to_report = True
         limits.raise_soft(resource.RLIMIT_AS)
         tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
-        if kind == Kind.CODE:
+        if kind == _CODE:
             tracebacks.remember_source(tracebacks.TEST_FILE, marshal.loads(payload)[0])
         return failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
 
@@ -129,7 +130,7 @@ class ChildRun:
             limits.lower_soft(resource.RLIMIT_AS, self._request.memory_bytes)
             limits.lower_soft(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
         self._is_first_run = self._has_room_to_report = False
-        streams.connect(self.files)
+        streams.connect()
         if self._streams is None:
             self._streams = streams.make_streams()
         streams.install(self._streams)
@@ -138,7 +139,7 @@ class ChildRun:
         """Write the result where the server finds it."""
         self._has_room_to_report = True
         limits.raise_soft(resource.RLIMIT_FSIZE)
-        streams.write_all(self.files.report, to_json(result).encode())
+        streams.write_all(streams.REPORT, to_json(result).encode())
 
 
 def prepare_state() -> None:
@@ -208,8 +209,8 @@ def _run_test_code(code: CodeType, namespace: dict[str, Any], payload: bytes) ->
     return {}
 
 
-_RUNNERS: dict[Kind, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]] = {
-    Kind.STDIN: _run_script,
-    Kind.CALL: _run_call,
-    Kind.CODE: _run_test_code,
+_RUNNERS: dict[int, Callable[[CodeType, dict[str, Any], bytes], dict[str, Any]]] = {
+    _STDIN: _run_script,
+    _CALL: _run_call,
+    _CODE: _run_test_code,
 }

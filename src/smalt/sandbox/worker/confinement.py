@@ -27,7 +27,7 @@ class Confinement:
         self._private_id = privileges.private_id(guardian)
         self._has_user_namespace = False
         self._is_born_into_namespaces = False
-        self._child_ruleset = -1
+        self._restrict: Callable[[], int] | None = None
         self._child_filter: filters.ChildFilter | None = None
         self.max_tasks: int | None = None
         """Processes and threads that a child's user may have."""
@@ -125,9 +125,9 @@ class Confinement:
         readable = ["/"] if self.has(Layer.EMPTY_ROOT) else list(self._readable)
         writable = [str(self.scratch)] if self.has(Layer.EMPTY_ROOT) else []
         ruleset = landlock.make_ruleset([*readable, "/dev/urandom"], writable, ["/dev/null"])
-        landlock.restrict(ruleset)
         # Children restrict themselves once more: that puts them beyond the server, which they cannot signal then.
-        self._child_ruleset = _moved_up(ruleset)
+        self._restrict = landlock.restriction(ruleset)
+        self._restrict()
 
     def _enter_filter(self) -> None:
         if not numbers.is_known_machine():
@@ -137,16 +137,7 @@ class Confinement:
 
     def lock_child(self) -> None:
         """Take from this process, a child of the server, what only the server needs. Raises OSError."""
-        if self._child_ruleset >= 0:
-            landlock.restrict(self._child_ruleset)
+        if self._restrict is not None:
+            self._restrict()
         if self._child_filter is not None:
             self._child_filter.install(os.getpid())
-
-
-def _moved_up(descriptor: int) -> int:
-    # Out of the way of the descriptors that children use.
-    import fcntl
-
-    high: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 300)
-    os.close(descriptor)
-    return high

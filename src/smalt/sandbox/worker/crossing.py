@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -33,7 +32,7 @@ class UnsendableError(Exception):
     """A value has no form in which it could cross."""
 
 
-def send(connection: socket.socket, message: list[Any], max_bytes: int = MAX_MESSAGE_BYTES) -> None:
+def send(connection: int, message: list[Any], max_bytes: int = MAX_MESSAGE_BYTES) -> None:
     """Send one message; raises UnsendableError when it is too large, OSError when the other side is gone."""
     data = _to_json(message).encode("utf-8", "surrogatepass")
     if len(data) > max_bytes:
@@ -41,7 +40,7 @@ def send(connection: socket.socket, message: list[Any], max_bytes: int = MAX_MES
     send_frame(connection, data)
 
 
-def receive(connection: socket.socket) -> list[Any] | None:
+def receive(connection: int) -> list[Any] | None:
     """Receive one message; None when the other side is gone or sends something else."""
     try:
         data = receive_frame(connection, MAX_MESSAGE_BYTES)

@@ -1,8 +1,8 @@
-"""Length-prefixed messages over a stream socket."""
+"""Length-prefixed messages over the descriptor of a stream socket."""
 
 from __future__ import annotations
 
-import socket
+import os
 import struct
 
 _LENGTH = struct.Struct("!I")
@@ -12,12 +12,14 @@ class ProtocolError(Exception):
     """The other side broke off in the middle of a message or announced one beyond the bound."""
 
 
-def send_frame(connection: socket.socket, data: bytes) -> None:
+def send_frame(connection: int, data: bytes) -> None:
     """Send one message; raises OSError when the other side is gone."""
-    connection.sendall(_LENGTH.pack(len(data)) + data)
+    rest = memoryview(_LENGTH.pack(len(data)) + data)
+    while rest:
+        rest = rest[os.write(connection, rest) :]
 
 
-def receive_frame(connection: socket.socket, max_bytes: int) -> bytes | None:
+def receive_frame(connection: int, max_bytes: int) -> bytes | None:
     """Receive one message of at most `max_bytes`; None when the other side closed between messages."""
     head = _receive_exactly(connection, _LENGTH.size)
     if not head:
@@ -31,11 +33,11 @@ def receive_frame(connection: socket.socket, max_bytes: int) -> bytes | None:
     return data
 
 
-def _receive_exactly(connection: socket.socket, size: int) -> bytes:
+def _receive_exactly(connection: int, size: int) -> bytes:
     """Receive `size` bytes; b"" when the other side closed before the first of them."""
     parts = bytearray()
     while len(parts) < size:
-        part = connection.recv(min(size - len(parts), 1 << 20))
+        part = os.read(connection, min(size - len(parts), 1 << 20))
         if not part:
             if parts:
                 raise ProtocolError("the connection closed in the middle of a message")

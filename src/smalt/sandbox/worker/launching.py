@@ -1,4 +1,11 @@
-"""Forks the children of one job: straight from the server, or from a process that has the program compiled."""
+"""Launches the children of one job, and is what they do until they run the program.
+
+The server opens a child's files and connections at fixed descriptors, which it shares with the zygote, and
+orders a fork; the child finds them there.
+
+What children do is kept plain on purpose: whatever they look up or call costs the copy of a page, and members of
+an enumeration, which take a dozen calls, cost many.
+"""
 
 from __future__ import annotations
 
@@ -7,127 +14,131 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
-from typing import NoReturn
+import struct
+import sys
 
 from smalt.sandbox.worker import candidate, child, limits, processes, streams, testdriver
 from smalt.sandbox.worker.confinement import Confinement
 from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import Kind, Request, table_bytes
 from smalt.sandbox.worker.supervision import Child
+from smalt.sandbox.worker.zygote import Zygote
 
-_FAILED_STATUS = 70
+# The child's role, the descriptor of the inputs; the request follows.
+_ORDER = struct.Struct("ii")
+
+
+_RUN_PROGRAM, _RUN_TEST, _SERVE_PROGRAM, _COMPILE = range(4)
 
 
 class Launcher:
-    """Makes children that run the program of one request."""
+    """The server's side: makes children that run the program of one request."""
 
-    def __init__(
-        self, request: Request, inputs: int, confinement: Confinement, null: int, ready: streams.Streams
-    ) -> None:
-        """`inputs` and `null` are descriptors; `ready` are streams made before the fork."""
+    def __init__(self, zygote: Zygote, request: bytes, inputs: int) -> None:
+        """Fork from `zygote`; `inputs` is the descriptor of the inputs."""
+        self._zygote = zygote
         self._request = request
         self._inputs = inputs
+
+    def compiled(self) -> Zygote | None:
+        """Return a zygote that has the program compiled; None when that takes too much or kills the compiler."""
+        return self._zygote.specialize(self._order(_COMPILE))
+
+    def launch(self, kind: Kind) -> Child:
+        """Fork a child that waits for its first input. Raises OSError."""
+        streams.open_child_files()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        _put(theirs, streams.CHANNEL)
+        launched = Child([], ours)
+        try:
+            if kind == Kind.SPLIT_CODE:
+                self._launch_two(launched)
+            else:
+                launched.pids.append(self._zygote.spawn(self._order(_RUN_PROGRAM)))
+        except OSError:
+            launched.close()
+            raise
+        finally:
+            os.close(streams.CHANNEL)
+        return launched
+
+    def _launch_two(self, launched: Child) -> None:
+        """Fork the test's process and the program's, with a connection between them."""
+        for role, end in zip((_RUN_TEST, _SERVE_PROGRAM), socket.socketpair(), strict=True):
+            _put(end, streams.CONNECTION)
+            try:
+                launched.pids.append(self._zygote.spawn(self._order(role)))
+            finally:
+                os.close(streams.CONNECTION)
+
+    def _order(self, role: int) -> bytes:
+        return _ORDER.pack(role, self._inputs) + self._request
+
+
+class ChildWork:
+    """The children's side: carries out orders."""
+
+    def __init__(self, confinement: Confinement, null: int, ready: streams.Streams) -> None:
+        """`null` is the null device, open; `ready` are streams made before the fork."""
         self._confinement = confinement
+        self._dies_with_parent = not confinement.has(Layer.NAMESPACES)
         self._null = null
         self._ready = ready
         self._compiled: child.Compiled | None = None
 
-    def launch(self, kind: Kind) -> Child:
-        """Fork a child that waits for its first input. Raises OSError."""
-        files = streams.open_child_files()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        launched = Child([], ours, files)
-        try:
-            with theirs:
-                if kind == Kind.SPLIT_CODE:
-                    self._fork_two(launched, theirs)
-                else:
-                    launched.pids.append(self._fork(lambda: self._run_program(files, theirs)))
-        except OSError:
-            launched.close()
-            raise
-        return launched
+    def begin(self) -> None:
+        """Do in the zygote what is the same for all children."""
+        os.chdir(self._confinement.scratch)
+        limits.set_common_limits(self._confinement.max_tasks)
 
-    def _fork_two(self, launched: Child, channel: socket.socket) -> None:
-        """Fork the test's process and the program's, with a connection between them."""
-        for_test, for_program = socket.socketpair()
-        with for_test, for_program:
-            launched.pids.append(self._fork(lambda: self._run_test(launched.files, channel, for_test)))
-            launched.pids.append(self._fork(lambda: self._serve_program(launched.files, for_program)))
+    def carry_out(self, order: bytes) -> None:
+        """Be the child that the order asks for; returns from compiling only."""
+        role, inputs = _ORDER.unpack_from(order)
+        request = Request.from_bytes(order[_ORDER.size :])
+        program = b""
+        if role != _RUN_TEST:
+            program = os.pread(inputs, request.program_bytes, table_bytes(request.count))
+        if role == _RUN_PROGRAM:
+            self._lock(request, streams.REPORT, streams.STDOUT)
+            child.ChildRun(request, self._ready).run(program, self._compiled)
+        elif role == _RUN_TEST:
+            self._lock(request, streams.REPORT, streams.CONNECTION)
+            testdriver.TestRun(request, self._ready).run(program, testdriver.NO_PROGRAM)
+        elif role == _SERVE_PROGRAM:
+            self._lock(request, streams.STDOUT, streams.CONNECTION)
+            candidate.serve_program(program, self._ready)
+        else:
+            self._compile(request, program)
 
-    def _fork(self, be_child: Callable[[], None]) -> int:
-        pid = processes.fork()
-        if pid == 0:
-            try:
-                be_child()
-            finally:
-                os._exit(_FAILED_STATUS)
-        return pid
-
-    def _run_program(self, files: streams.ChildFiles, channel: socket.socket) -> None:
-        program = self._read_program()
-        high = streams.move_up(channel.fileno())
-        self._lock({files.input, files.stdout, files.report, high})
-        child.ChildRun(self._request, files, high, self._ready).run(program, self._compiled)
-
-    def _run_test(self, files: streams.ChildFiles, channel: socket.socket, connection: socket.socket) -> None:
-        high, connection = streams.move_up(channel.fileno()), _moved_up(connection)
-        self._lock({files.input, files.stdout, files.report, high, connection.fileno()})
-        run = testdriver.TestRun(self._request, files, high, self._ready, connection)
-        run.run(b"", testdriver.NO_PROGRAM)
-
-    def _serve_program(self, files: streams.ChildFiles, connection: socket.socket) -> None:
-        program = self._read_program()
-        connection = _moved_up(connection)
-        self._lock({files.stdout, connection.fileno()})
-        limits.lower_soft(resource.RLIMIT_FSIZE, self._request.output_bytes + 1)
-        candidate.serve_program(connection, files.stdout, program, self._ready)
-
-    def _lock(self, kept: set[int]) -> None:
-        """Give up everything that a program must not have; nothing of it has been read so far."""
-        if not self._confinement.has(Layer.NAMESPACES):
+    def _lock(self, request: Request, first_kept: int, last_kept: int) -> None:
+        """Give up everything that a program must not have; nothing of the program has run so far."""
+        if self._dies_with_parent:
             processes.die_with_parent()
         os.dup2(self._null, 2)
-        os.chdir(self._confinement.scratch)
-        limits.set_limits(self._request, self._confinement.max_tasks)
+        limits.set_limits(request)
         self._confinement.lock_child()
         gc.enable()
         # After the lock, which uses a descriptor of its own.
-        streams.close_others(kept)
+        streams.close_others(first_kept, last_kept)
 
-    def _read_program(self) -> bytes:
-        return os.pread(self._inputs, self._request.program_bytes, table_bytes(self._request.count))
+    def _compile(self, request: Request, program: bytes) -> None:
+        """Compile the program once for all children that are forked from here, of which none sees another.
 
-    def run_compiled(self, work: Callable[[], None]) -> bool:
-        """Do `work` in a child that has the program compiled, so that its own children need not.
-
-        The child compiles under the limits and runs no line of the program. Returns whether it succeeded: a
-        program may crash the compiler.
+        The compiler is bounded by memory and CPU time of one input.
         """
-        pid = processes.fork()
-        if pid == 0:
-            self._be_compiler(work)
-        return os.waitpid(pid, 0)[1] == 0
-
-    def _be_compiler(self, work: Callable[[], None]) -> NoReturn:
-        status = _FAILED_STATUS
-        try:
-            if not self._confinement.has(Layer.NAMESPACES):
-                processes.die_with_parent()
-            # Python's warnings about the program are not for the caller's terminal.
-            os.dup2(self._null, 2)
-            limits.lower_soft(resource.RLIMIT_AS, self._request.memory_bytes)
-            signal.setitimer(signal.ITIMER_PROF, self._request.cpu_seconds)
-            self._compiled = child.compile_program(self._read_program().decode("utf-8", "surrogatepass"))
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            limits.raise_soft(resource.RLIMIT_AS)
-            work()
-            status = 0
-        finally:
-            os._exit(status)
+        if self._dies_with_parent:
+            processes.die_with_parent()
+        limits.lower_soft(resource.RLIMIT_AS, request.memory_bytes)
+        signal.setitimer(signal.ITIMER_PROF, request.cpu_seconds)
+        # Python's warnings about the program are not for the caller's terminal, which is the server's too.
+        sys.stderr = None
+        self._compiled = child.compile_program(program.decode("utf-8", "surrogatepass"))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        limits.raise_soft(resource.RLIMIT_AS)
 
 
-def _moved_up(channel: socket.socket) -> socket.socket:
-    return socket.socket(fileno=streams.move_up(channel.detach()))
+def _put(end: socket.socket, descriptor: int) -> None:
+    """Move a socket to a fixed descriptor."""
+    with end:
+        os.dup2(end.fileno(), descriptor)

@@ -19,23 +19,25 @@ _REPORT_MEMORY = 64 << 20
 _REPORT_FILE = 1 << 20
 
 
-def set_limits(request: Request, max_tasks: int | None) -> None:
-    """Limit this process to what one child of `request` may use; `max_tasks` counts all of its user's."""
+def set_common_limits(max_tasks: int | None) -> None:
+    """Limit this process to what every child may use; `max_tasks` counts all of its user's."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
+    if max_tasks is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (max_tasks, max_tasks))
+
+
+def set_limits(request: Request) -> None:
+    """Limit this process to what one child of `request` may use."""
     inputs = 1 if request.is_separate else request.count - request.first
     seconds = math.ceil(request.cpu_seconds * inputs) + 2
     memory = request.memory_bytes
-    file_size = max(request.output_bytes + 1, MAX_VALUE_BYTES) + _REPORT_FILE
-    for limit, soft, hard in (
-        # A backstop: the server's own clock is finer.
-        (resource.RLIMIT_CPU, seconds, seconds + 1),
-        (resource.RLIMIT_AS, memory, memory + _REPORT_MEMORY),
-        (resource.RLIMIT_FSIZE, file_size, file_size),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES),
-    ):
-        resource.setrlimit(limit, (soft, hard))
-    if max_tasks is not None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (max_tasks, max_tasks))
+    output = request.output_bytes + 1
+    file_size = max(output, MAX_VALUE_BYTES) + _REPORT_FILE
+    # A backstop: the server's own clock is finer.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory + _REPORT_MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (output, file_size))
 
 
 def max_tasks(has_own_user: bool) -> int | None:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from smalt.sandbox.worker.layers.kernel import libc, process_control
+from smalt.sandbox.worker.layers.kernel import prepared_call, process_control
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_CLONE_FILES, _CLONE_PARENT = 0x400, 0x8000
 _SWEEP_SECONDS = 10.0
 
 
-def fork() -> int:
-    """Fork without the interpreter's at-fork hooks, which take longer than the fork itself.
+def forking(shares_descriptors: bool, is_sibling: bool) -> Callable[[], int]:
+    """Return a fork: the bare system call, as the interpreter's at-fork hooks take longer than the fork itself.
 
-    The hooks repair locks held by other threads and reseed `random`; the server has one thread and wants
-    every child to start from the same state. Raises OSError when no process can be started.
+    The hooks repair locks held by other threads and reseed `random`; who forks here has one thread and wants
+    every child to start from the same state. A sibling's parent is this process's own. The function returns 0 in
+    the new process; it raises OSError when none can be started.
     """
-    pid: int = libc.fork()
-    if pid < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return pid
+    flags = signal.SIGCHLD | (_CLONE_FILES if shares_descriptors else 0) | (_CLONE_PARENT if is_sibling else 0)
+    return prepared_call("clone", flags, 0, 0, 0, 0)
 
 
 def adopt_orphans() -> None:

@@ -8,7 +8,6 @@ anything that the test made.
 from __future__ import annotations
 
 import builtins
-import socket
 from typing import Any
 
 from smalt.sandbox.worker import crossing
@@ -49,8 +48,8 @@ class UncompiledError(BaseException):
 class Program:
     """The program in the other process."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        """Take the socket to it."""
+    def __init__(self, connection: int) -> None:
+        """Take the descriptor of the connection to it."""
         self._connection = connection
         self.has_judged = False
         """Whether the program had a say in the test besides returning values."""

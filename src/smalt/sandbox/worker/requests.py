@@ -9,11 +9,10 @@ Results file: records, each a fixed head and then standard output and report.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -88,8 +87,7 @@ def read_table(descriptor: int, count: int) -> list[Row]:
     return [Row(*fields) for fields in _ROW.iter_unpack(os.pread(descriptor, table_bytes(count), 0))]
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """Run the inputs from `first` on. The limits are per input where nothing else is said."""
 
     first: int
@@ -99,20 +97,23 @@ class Request:
     is_separate: bool
     stop_at_first_failure: bool
     cpu_seconds: float
-    cpu_seconds_total: float | None
-    """CPU time of all inputs from `first` on together."""
+    cpu_seconds_total: float
+    """CPU time of all inputs from `first` on together; may be infinite."""
     wall_seconds: float
     memory_bytes: int
     output_bytes: int
 
     def to_bytes(self) -> bytes:
-        """Return the request as JSON."""
-        return json.dumps(asdict(self)).encode()
+        """Return the request as it goes to a server and to each of its children."""
+        return _REQUEST.pack(*self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Request:
         """Read what `to_bytes` wrote."""
-        return cls(**json.loads(data))
+        return cls._make(_REQUEST.unpack(data))
+
+
+_REQUEST = struct.Struct("<QQQ??dddQQ")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import marshal
+import math
 import os
 import resource
 import shutil
@@ -21,10 +22,11 @@ from collections.abc import Sequence
 from smalt.sandbox.worker import limits, processes, streams
 from smalt.sandbox.worker.child import ChildRun, compile_program, prepare_state
 from smalt.sandbox.worker.confinement import Confinement
-from smalt.sandbox.worker.launching import Launcher
+from smalt.sandbox.worker.launching import ChildWork, Launcher
 from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import DONE, MAX_REQUEST_BYTES, Kind, Request, Row, read_table
 from smalt.sandbox.worker.supervision import Supervisor
+from smalt.sandbox.worker.zygote import Zygote
 
 # Imported before the first fork: what short programs use.
 _PRELOADED = (
@@ -79,28 +81,27 @@ class Server:
         # Nor into those of the rehearsal.
         gc.freeze()
         self._rehearse()
-        # The child's first streams; making them before the fork keeps their cost out of it.
-        self._streams = streams.make_streams()
+        # With the child's first streams; making them before the fork keeps their cost out of it.
+        self._children = ChildWork(self._confinement, self._null, streams.make_streams())
         gc.collect()
         gc.freeze()
         gc.disable()
+        self._zygote = Zygote.begin(self._children.begin, self._children.carry_out)
 
     def _rehearse(self) -> None:
         """Do here, with a program of our own, what children will do, so that they find it warm in memory.
 
         The interpreter writes into code that it runs often; each child would do that to pages of its own.
         """
-        request = Request(0, 1, 0, False, False, 1.0, None, 1.0, 1 << 40, 1 << 20)
-        files = streams.open_child_files()
-        ours, theirs = socket.socketpair()
+        request = Request(0, 1, 0, False, False, 1.0, math.inf, 1.0, 1 << 40, 1 << 20)
+        streams.open_child_files()
         before = sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr
-        with ours, theirs:
-            run = ChildRun(request, files, theirs.fileno(), streams.make_streams())
-            for kind, payload in _REHEARSAL:
-                streams.write_all(files.input, payload)
-                run.report(run.run_input(compile_program(_WARM_UP), _WARM_UP, kind))
+        run = ChildRun(request, streams.make_streams())
+        for kind, payload in _REHEARSAL:
+            streams.write_all(streams.INPUT, payload)
+            run.report(run.run_input(compile_program(_WARM_UP), _WARM_UP, kind))
         sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr = before
-        streams.close_child_files(files)
+        streams.close_child_files()
         for limit in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
             limits.raise_soft(limit)
         for descriptor in (0, 1):
@@ -113,31 +114,33 @@ class Server:
             return False
         inputs, results = descriptors
         try:
-            self._run(Request.from_bytes(message), inputs, results)
+            self._run(message, inputs, results)
         finally:
             os.close(inputs)
             os.close(results)
         self._connection.send(DONE)
         return not self._is_soiled()
 
-    def _run(self, request: Request, inputs: int, results: int) -> None:
+    def _run(self, message: bytes, inputs: int, results: int) -> None:
+        request = Request.from_bytes(message)
         table = read_table(inputs, request.count)
-        launcher = Launcher(request, inputs, self._confinement, self._null, self._streams)
-
-        def work() -> None:
+        launcher = Launcher(self._zygote, message, inputs)
+        compiler = launcher.compiled() if _needs_compiler(request, table) else None
+        if compiler is not None:
+            launcher = Launcher(compiler, message, inputs)
+        try:
             Supervisor(request, table, inputs, results, launcher.launch, self._empty_scratch).run()
-
-        before = os.fstat(results).st_size
-        if _needs_compiler(request, table) and (launcher.run_compiled(work) or os.fstat(results).st_size > before):
-            self._clean_up()
-            return
-        work()
+        finally:
+            if compiler is not None:
+                compiler.end()
         self._clean_up()
 
     def _clean_up(self) -> None:
         # A child that the filter keeps from forking leaves nothing to look for.
         if not self._confinement.has(Layer.SECCOMP):
+            self._zygote.end()
             processes.kill_descendants(self._confinement.has(Layer.NAMESPACES))
+            self._zygote = Zygote.begin(self._children.begin, self._children.carry_out)
 
     def _empty_scratch(self) -> None:
         if not self._confinement.may_write:

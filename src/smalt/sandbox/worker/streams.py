@@ -7,58 +7,43 @@ still there.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
-from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
 Streams = tuple[TextIOWrapper, TextIOWrapper, TextIOWrapper]
 
-FIRST_DESCRIPTOR = 200
-"""The sandbox's own descriptors in a child start here, above those that programs would touch."""
+REPORT, INPUT, CHANNEL, STDOUT, CONNECTION = range(200, 205)
+"""The sandbox's own descriptors in a child, above those that programs would touch and that count for RLIMIT_NOFILE.
+
+Files in memory: how the run at hand ended, in the child's words; its input, nothing of later ones, which is standard
+input for a script; its standard output. Sockets: to the server; of test code and its program, to each other.
+"""
 _LAST_DESCRIPTOR = 1024
+_FILES = (REPORT, INPUT, STDOUT)
 _interpreters_open = open
 _STANDARD_PATHS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
-@dataclass(frozen=True)
-class ChildFiles:
-    """Descriptors of the in-memory files one child works with."""
-
-    input: int
-    """The input of the run at hand, nothing of later ones; standard input for a script."""
-    stdout: int
-    report: int
-    """How the run at hand ended, in the child's words."""
+def open_child_files() -> None:
+    """Create the three files, empty."""
+    for descriptor in _FILES:
+        opened = os.memfd_create("file")
+        os.dup2(opened, descriptor)
+        os.close(opened)
 
 
-def open_child_files() -> ChildFiles:
-    """Create the three empty files."""
-    return ChildFiles(*(move_up(os.memfd_create(name)) for name in ("stdin", "stdout", "report")))
-
-
-def move_up(descriptor: int) -> int:
-    """Move a descriptor above those that dup2 clobbers and that count for the program's RLIMIT_NOFILE."""
-    high: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-    os.close(descriptor)
-    return high
-
-
-def close_child_files(files: ChildFiles) -> None:
+def close_child_files() -> None:
     """Close all three."""
-    for descriptor in (files.input, files.stdout, files.report):
+    for descriptor in _FILES:
         os.close(descriptor)
 
 
-def close_others(kept: set[int]) -> None:
-    """Close every descriptor from 3 on that is not in `kept`."""
-    start = 3
-    for descriptor in sorted(kept):
-        os.closerange(start, descriptor)
-        start = descriptor + 1
-    os.closerange(start, _LAST_DESCRIPTOR)
+def close_others(first: int, last: int) -> None:
+    """Close every descriptor from 3 on but those from `first` to `last`."""
+    os.closerange(3, first)
+    os.closerange(last + 1, _LAST_DESCRIPTOR)
 
 
 def make_streams() -> Streams:
@@ -78,19 +63,19 @@ def open_file(file: Any, *options: Any, **named: Any) -> Any:
     return _interpreters_open(file, *options, **named)
 
 
-def connect(files: ChildFiles) -> None:
+def connect() -> None:
     """Put input and output behind the descriptors 0 and 1.
 
     Again for every run: the program before may have closed them, as `with open(0)` does.
     """
-    os.dup2(files.input, 0)
-    os.dup2(files.stdout, 1)
+    os.dup2(INPUT, 0)
+    os.dup2(STDOUT, 1)
 
 
-def take_input(files: ChildFiles) -> bytes:
+def take_input() -> bytes:
     """Return the input and empty its file: of a call or of test code, standard input is empty."""
-    data = os.pread(files.input, os.fstat(files.input).st_size, 0)
-    os.ftruncate(files.input, 0)
+    data = os.pread(INPUT, os.fstat(INPUT).st_size, 0)
+    os.ftruncate(INPUT, 0)
     return data
 
 

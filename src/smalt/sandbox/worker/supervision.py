@@ -53,7 +53,6 @@ class Child:
     pids: list[int]
     """The process on the channel first, the program's last."""
     channel: socket.socket
-    files: streams.ChildFiles
 
     def cpu_seconds(self) -> float:
         """CPU time used so far."""
@@ -69,7 +68,7 @@ class Child:
         """Leave nothing of the child."""
         self.end()
         self.channel.close()
-        streams.close_child_files(self.files)
+        streams.close_child_files()
 
 
 class _Seen(Enum):
@@ -141,8 +140,7 @@ class Supervisor:
                 self._clean_up()
 
     def _is_over(self) -> bool:
-        is_spent = self._cpu_left is not None and self._cpu_left <= 0
-        return self._is_stopped or is_spent or self._next >= self._request.count
+        return self._is_stopped or self._cpu_left <= 0 or self._next >= self._request.count
 
     def _feed(self, child: Child) -> None:
         """Give the child inputs as long as it can take them."""
@@ -172,21 +170,19 @@ class Supervisor:
         return bool(poll.poll(_START_SECONDS * 1000)) and _receive(child.channel)[0] == READY
 
     def _hand_over(self, child: Child, row: Row) -> None:
-        files = child.files
-        for descriptor in (files.input, files.stdout, files.report):
+        for descriptor in (streams.INPUT, streams.STDOUT, streams.REPORT):
             os.ftruncate(descriptor, 0)
         # Positions are the child's too; reports do not use theirs.
-        for descriptor in (files.input, files.stdout):
+        for descriptor in (streams.INPUT, streams.STDOUT):
             os.lseek(descriptor, 0, os.SEEK_SET)
-        _copy(self._inputs, row.offset, row.length, files.input)
-        os.lseek(files.input, 0, os.SEEK_SET)
+        _copy(self._inputs, row.offset, row.length, streams.INPUT)
+        os.lseek(streams.INPUT, 0, os.SEEK_SET)
         child.channel.send(bytes([row.kind]))
 
     def _follow(self, child: Child) -> bool:
         """Watch one run and keep its record; returns whether the child can take another input."""
         run = self._watch(child)
-        if self._cpu_left is not None:
-            self._cpu_left -= run.cpu_seconds
+        self._cpu_left -= run.cpu_seconds
         row = self._table[self._next]
         if run.message == UNSPLIT and row.kind == Kind.SPLIT_CODE:
             self._table[self._next] = row._replace(kind=Kind.CODE)
@@ -196,11 +192,11 @@ class Supervisor:
         status, peak = (0, run.peak_bytes) if can_go_on else child.end()
         if is_breach:
             status = BREACH_STATUS
-        size = os.fstat(child.files.stdout).st_size
+        size = os.fstat(streams.STDOUT).st_size
         state = _STATES[run.seen]
-        if run.message == PASSED and os.fstat(child.files.report).st_size == 0:
+        if run.message == PASSED and os.fstat(streams.REPORT).st_size == 0:
             state = State.PASSED
-        self._keep(child, RecordHead(state, Kind(row.kind), status, run.cpu_seconds, run.wall_seconds, peak, size))
+        self._keep(RecordHead(state, Kind(row.kind), status, run.cpu_seconds, run.wall_seconds, peak, size))
         if run.message not in (PASSED, WORN) and self._request.stop_at_first_failure:
             self._is_stopped = True
         return can_go_on
@@ -210,7 +206,7 @@ class Supervisor:
         poll = select.poll()
         poll.register(child.channel, select.POLLIN)
         start_cpu, start_wall = child.cpu_seconds(), time.monotonic()
-        cpu_limit = request.cpu_seconds if self._cpu_left is None else min(request.cpu_seconds, self._cpu_left)
+        cpu_limit = min(request.cpu_seconds, self._cpu_left)
         while True:
             has_news = bool(poll.poll(_TICK_SECONDS * 1000))
             message, peak = _receive(child.channel) if has_news else (b"", 0)
@@ -226,21 +222,21 @@ class Supervisor:
 
     def _keep_failure(self) -> None:
         """Record that the sandbox could not start the next run."""
-        self._keep(None, RecordHead(State.NOT_STARTED, Kind.STDIN, 0, 0.0, 0.0, 0, 0))
+        self._keep(RecordHead(State.NOT_STARTED, Kind.STDIN, 0, 0.0, 0.0, 0, 0))
 
-    def _keep(self, child: Child | None, head: RecordHead) -> None:
+    def _keep(self, head: RecordHead) -> None:
         """Append a record to the results."""
         start = os.lseek(self._results, 0, os.SEEK_END)
         os.lseek(self._results, start + HEAD_BYTES, os.SEEK_SET)
         stdout_kept = report_kept = 0
-        if child is not None:
+        if head.state != State.NOT_STARTED:
             wanted = min(head.stdout_bytes, self._request.output_bytes)
-            report_size = min(os.fstat(child.files.report).st_size, _REPORT_FILE_BYTES)
+            report_size = min(os.fstat(streams.REPORT).st_size, _REPORT_FILE_BYTES)
             if wanted + report_size > self._room:
                 head = replace(head, state=State.FLOODED)
             else:
-                stdout_kept = _copy(child.files.stdout, 0, wanted, self._results)
-                report_kept = _copy(child.files.report, 0, report_size, self._results)
+                stdout_kept = _copy(streams.STDOUT, 0, wanted, self._results)
+                report_kept = _copy(streams.REPORT, 0, report_size, self._results)
                 self._room -= stdout_kept + report_kept
         # Last, so that a record is complete or not there; and with what was really copied.
         os.pwrite(self._results, head_bytes(head, stdout_kept, report_kept), start)

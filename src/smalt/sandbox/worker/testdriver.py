@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import marshal
 import re
-import socket
 from types import CodeType
 from typing import Any
 
 from smalt.sandbox.worker import streams, tracebacks
 from smalt.sandbox.worker.child import ChildRun, Compiled, failure, finish_program
 from smalt.sandbox.worker.remote import CandidateGoneError, Namespace, Program, UncompiledError, UnsplitError
-from smalt.sandbox.worker.requests import ENDED, Kind, Request
+from smalt.sandbox.worker.requests import ENDED, Request
 from smalt.sandbox.worker.supervision import UNSPLIT, WORN
 
 _UNSPLIT = "unsplit"
@@ -26,17 +25,10 @@ NO_PROGRAM: Compiled = compile("", "", "exec")
 class TestRun(ChildRun):
     """A child that runs test code instead of the program."""
 
-    def __init__(
-        self,
-        request: Request,
-        files: streams.ChildFiles,
-        channel: int,
-        ready: streams.Streams,
-        connection: socket.socket,
-    ) -> None:
-        """`connection` leads to the program's process."""
-        super().__init__(request, files, channel, ready)
-        self._program = Program(connection)
+    def __init__(self, request: Request, ready: streams.Streams) -> None:
+        """The program is at the other end of the connection."""
+        super().__init__(request, ready)
+        self._program = Program(streams.CONNECTION)
 
     def message(self, result: dict[str, Any]) -> bytes:
         """What to tell the server of a result."""
@@ -44,10 +36,10 @@ class TestRun(ChildRun):
             return WORN
         return UNSPLIT if result["outcome"] == _UNSPLIT else super().message(result)
 
-    def run_input(self, code: Compiled, program: str, kind: Kind) -> dict[str, Any]:
+    def run_input(self, code: Compiled, program: str, kind: int) -> dict[str, Any]:
         """Run the test code at hand; returns its result."""
         self.begin()
-        source, entry_point = marshal.loads(streams.take_input(self.files))
+        source, entry_point = marshal.loads(streams.take_input())
         try:
             names = self._program.start_over(allows_nan=_MENTIONS_NAN.search(source) is not None)
             namespace = Namespace(self._program, entry_point, names)

@@ -10,7 +10,7 @@ import ctypes
 import struct
 from collections.abc import Iterable, Mapping
 
-from smalt.sandbox.worker.layers.kernel import system_call
+from smalt.sandbox.worker.layers.kernel import prepared_call
 from smalt.sandbox.worker.layers.numbers import AUDIT_ARCHITECTURES, MACHINE
 
 Instruction = tuple[int, int, int, int]
@@ -117,6 +117,8 @@ class Filter:
         memory = (ctypes.c_char * len(code)).from_buffer(self._code)
         head = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(memory))
         self._head = ctypes.create_string_buffer(head, len(head))
+        # Without SPEC_ALLOW some kernels slow every program down, against attacks on data that is not there.
+        self._install = prepared_call("seccomp", _SET_MODE_FILTER, _FLAG_SPEC_ALLOW, self._head)
 
     def places_of(self, operand: int) -> list[int]:
         """Return the offsets at which `operand` stands, for `write`."""
@@ -125,11 +127,9 @@ class Filter:
 
     def write(self, places: Iterable[int], operand: int) -> None:
         """Write `operand` at these offsets."""
-        value = struct.pack("I", operand)
         for place in places:
-            self._code[place : place + 4] = value
+            struct.pack_into("I", self._code, place, operand)
 
     def install(self) -> None:
         """Put the filter on this thread and all it will start; needs no_new_privs. Raises OSError."""
-        # Without SPEC_ALLOW some kernels slow every program down, against attacks on data that is not there.
-        system_call("seccomp", _SET_MODE_FILTER, _FLAG_SPEC_ALLOW, self._head)
+        self._install()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 
 from smalt.sandbox.worker.layers.numbers import number_of
 
@@ -19,12 +20,25 @@ def check(result: int, what: str) -> int:
     return result
 
 
-def system_call(name: str, *arguments: int | ctypes.Array[ctypes.c_char] | None) -> int:
-    """Call `name`; integers are passed as longs, buffers by address. Raises OSError."""
+Argument = int | ctypes.Array[ctypes.c_char] | None
+"""Integers are passed as longs, buffers by address."""
+
+
+def system_call(name: str, *arguments: Argument) -> int:
+    """Call `name`. Raises OSError."""
+    return prepared_call(name, *arguments)()
+
+
+def prepared_call(name: str, *arguments: Argument) -> Callable[[], int]:
+    """Return a function that makes this call; raises OSError, also now for one that the machine lacks.
+
+    For after a fork, where whatever is built or looked up costs the copy of a page.
+    """
     number = number_of(name)
     if number is None:
         raise OSError(38, f"{name} does not exist on this machine")
-    return check(libc.syscall(ctypes.c_long(number), *map(_argument, arguments)), name)
+    function, values = libc.syscall, (ctypes.c_long(number), *map(_argument, arguments))
+    return lambda: check(function(*values), name)
 
 
 def process_control(operation: int, argument: int = 0) -> int:
@@ -32,7 +46,7 @@ def process_control(operation: int, argument: int = 0) -> int:
     return check(libc.prctl(operation, ctypes.c_ulong(argument), 0, 0, 0), f"prctl {operation}")
 
 
-def _argument(value: int | ctypes.Array[ctypes.c_char] | None) -> ctypes.c_long | ctypes.c_void_p:
+def _argument(value: Argument) -> ctypes.c_long | ctypes.c_void_p:
     if isinstance(value, int):
         return ctypes.c_long(value)
     return ctypes.c_void_p(None if value is None else ctypes.addressof(value))

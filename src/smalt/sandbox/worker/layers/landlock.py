@@ -10,9 +10,9 @@ import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from smalt.sandbox.worker.layers.kernel import system_call
+from smalt.sandbox.worker.layers.kernel import prepared_call, system_call
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1, 2, 4, 8
 _TRUNCATE = 1 << 14
@@ -73,6 +73,9 @@ def _add_path(ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
-def restrict(ruleset: int) -> None:
-    """Put this process and all it will start under `ruleset`, on top of any earlier one; needs no_new_privs."""
-    system_call("landlock_restrict_self", ruleset, 0)
+def restriction(ruleset: int) -> Callable[[], int]:
+    """Return what puts a process and all it will start under `ruleset`, on top of any earlier one.
+
+    It needs no_new_privs and raises OSError.
+    """
+    return prepared_call("landlock_restrict_self", ruleset, 0)

@@ -1,0 +1,122 @@
+"""A process that does nothing but fork: the server's way to children without paying for their memory.
+
+After a fork each side copies every page that it writes to. A server that forks by itself and goes on to watch
+the child copies hundreds; this process reads an order, forks, says which process it was, and waits for the
+next. Its children are the server's children (CLONE_PARENT), which waits for them and ends them. It has the
+server's table of descriptors, not a copy (CLONE_FILES), so what the server opens need not be sent; a child has
+a copy of its own.
+
+Layers that the server has put around itself are around this process too. It never reads an input or a program,
+but for the one made by `specialize`, which compiles the program of one job.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from smalt.sandbox.worker import processes
+
+_MAX_ORDER_BYTES = 4096
+_TICK_SECONDS = 0.02
+_ANSWER_SECONDS = 30.0
+_FAILED_STATUS = 70
+_READY = b"ready"
+_NO_CHANNEL = -1
+# The descriptor on which a new zygote is to take orders.
+_HEAD = struct.Struct("i")
+
+BeChild = Callable[[bytes], None]
+"""What a child does: it carries out an order, and the process ends."""
+
+
+class Zygote:
+    """The server's end of one such process."""
+
+    def __init__(self, start: Callable[[int], int]) -> None:
+        """`start` makes the process, which takes orders on a descriptor, and returns its id. Raises OSError."""
+        self._channel, self._its_channel = socket.socketpair()
+        try:
+            self.pid = start(self._its_channel.fileno())
+        except BaseException:
+            self._close()
+            raise
+
+    @classmethod
+    def begin(cls, prepare: Callable[[], None], be_child: BeChild) -> Zygote:
+        """Fork one from this process; it calls `prepare` before it takes orders. Raises OSError."""
+
+        def start(channel: int) -> int:
+            pid = processes.forking(shares_descriptors=True, is_sibling=False)()
+            if pid == 0:
+                processes.die_with_parent()
+                prepare()
+                _take_orders(channel, be_child)
+            return pid
+
+        return cls(start)
+
+    def specialize(self, order: bytes) -> Zygote | None:
+        """Fork another from it, which carries out `order` before it takes others; None when it ended over that."""
+        other = Zygote(lambda channel: self._spawn(channel, order))
+        try:
+            other._receive()
+        except OSError:
+            other.end()
+            return None
+        return other
+
+    def spawn(self, order: bytes) -> int:
+        """Fork a child that carries out `order`; returns its process id. Raises OSError."""
+        return self._spawn(_NO_CHANNEL, order)
+
+    def _spawn(self, channel: int, order: bytes) -> int:
+        self._channel.send(_HEAD.pack(channel) + order)
+        answer = int(self._receive())
+        if answer < 0:
+            raise OSError(-answer, os.strerror(-answer))
+        return answer
+
+    def _receive(self) -> bytes:
+        """Wait for a message. The other end is open in this process too, so that it closes is not to be seen."""
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while not poll.poll(_TICK_SECONDS * 1000):
+            if processes.has_ended(self.pid) or time.monotonic() > deadline:
+                raise BrokenPipeError("the process that forks has ended or hangs")
+        return self._channel.recv(64)
+
+    def end(self) -> None:
+        """Kill and reap it; its children live on."""
+        processes.kill_and_reap(self.pid)
+        self._close()
+
+    def _close(self) -> None:
+        self._channel.close()
+        self._its_channel.close()
+
+
+def _take_orders(channel: int, be_child: BeChild) -> NoReturn:
+    fork = processes.forking(shares_descriptors=False, is_sibling=True)
+    fork_zygote = processes.forking(shares_descriptors=True, is_sibling=True)
+    try:
+        while message := os.read(channel, _MAX_ORDER_BYTES):
+            (new_channel,) = _HEAD.unpack_from(message)
+            try:
+                pid = fork() if new_channel == _NO_CHANNEL else fork_zygote()
+            except OSError as error:
+                pid = -(error.errno or 1)
+            if pid == 0:
+                be_child(message[_HEAD.size :])
+                os.write(new_channel, _READY)
+                channel = new_channel
+            else:
+                os.write(channel, b"%d" % pid)
+    finally:
+        os._exit(_FAILED_STATUS)
