@@ -29,6 +29,8 @@ _MAX_ANSWER_BYTES = 1 << 16
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "LANG": "C.UTF-8",
+    # Symbols bound before the fork, not by each child in pages of its own.
+    "LD_BIND_NOW": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONUTF8": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -108,7 +110,7 @@ class ServerConnection:
         """Have the records of the request's inputs written to `results`. Raises ServerDiedError."""
         self.isolation()
         assert self._socket is not None
-        remaining = request.count - request.first
+        remaining = request.input_count - request.first
         self.runs += remaining
         try:
             socket.send_fds(self._socket, [request.to_bytes()], [inputs, results])

@@ -79,7 +79,7 @@ class JobFiles:
         job = self._job
         return Request(
             first=first,
-            count=len(job.inputs),
+            input_count=len(job.inputs),
             program_bytes=self._program_bytes,
             is_separate=job.is_separate,
             stop_at_first_failure=job.stop_at_first_failure,

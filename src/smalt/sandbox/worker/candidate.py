@@ -10,7 +10,7 @@ import builtins
 import os
 import resource
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from smalt.sandbox.worker import crossing, limits, streams, tracebacks
 from smalt.sandbox.worker.child import (
@@ -32,11 +32,10 @@ class Candidate:
         self._namespace: dict[str, Any] = {}
         self._objects: list[Any] = []
 
-    def serve(self) -> NoReturn:
-        """Answer until the driver is gone, then end the process."""
+    def serve(self) -> None:
+        """Answer until the driver is gone."""
         while (message := crossing.receive(streams.CONNECTION)) is not None:
             self._send(self._answer(message))
-        os._exit(0)
 
     def _answer(self, message: list[Any]) -> list[Any]:
         try:
@@ -142,7 +141,7 @@ def _message(error: BaseException) -> str:
         return ""
 
 
-def serve_program(program: bytes, ready: streams.Streams) -> NoReturn:
+def serve_program(program: bytes, ready: streams.Streams) -> None:
     """Be the program's process. Standard input is what it is: nothing."""
     os.dup2(streams.STDOUT, 1)
     streams.install(ready)

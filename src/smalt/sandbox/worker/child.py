@@ -23,7 +23,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, NoReturn
+from typing import Any
 
 from smalt.sandbox.worker import limits, streams, tracebacks, values
 from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
@@ -52,8 +52,8 @@ class ChildRun:
         # As `limits.set_limits` leaves it.
         self._has_room_to_report = False
 
-    def run(self, program: bytes, compiled: Compiled | None) -> NoReturn:
-        """Run input after input until the server has no more, then end the process."""
+    def run(self, program: bytes, compiled: Compiled | None) -> None:
+        """Run input after input until the server has no more."""
         text = program.decode("utf-8", "surrogatepass")
         os.write(streams.CHANNEL, READY)
         while kind := os.read(streams.CHANNEL, 1):
@@ -66,7 +66,6 @@ class ChildRun:
                 self.report(result)
             # With the most memory used so far, in KiB.
             os.write(streams.CHANNEL, b"%b%d" % (message, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
-        os._exit(0)
 
     def message(self, result: dict[str, Any]) -> bytes:
         """What to tell the server of a result."""

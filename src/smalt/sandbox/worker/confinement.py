@@ -135,6 +135,11 @@ class Confinement:
         filters.server_filter(self.may_write).install()
         self._child_filter = filters.ChildFilter()
 
+    def rehearse_lock(self) -> None:
+        """Do of `lock_child` what can be done over and over."""
+        if self._child_filter is not None:
+            self._child_filter.address(os.getpid())
+
     def lock_child(self) -> None:
         """Take from this process, a child of the server, what only the server needs. Raises OSError."""
         if self._restrict is not None:

@@ -16,10 +16,10 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from smalt.sandbox.worker import candidate, child, limits, processes, streams, testdriver
-from smalt.sandbox.worker.confinement import Confinement
-from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import Kind, Request, table_bytes
 from smalt.sandbox.worker.supervision import Child
 from smalt.sandbox.worker.zygote import Zygote
@@ -28,7 +28,13 @@ from smalt.sandbox.worker.zygote import Zygote
 _ORDER = struct.Struct("ii")
 
 
-_RUN_PROGRAM, _RUN_TEST, _SERVE_PROGRAM, _COMPILE = range(4)
+RUN_PROGRAM, RUN_TEST, SERVE_PROGRAM, _COMPILE = range(4)
+"""Roles of children."""
+
+
+def order(role: int, inputs: int, request: bytes) -> bytes:
+    """Return the order for a child with this role; `inputs` is the descriptor of the inputs."""
+    return _ORDER.pack(role, inputs) + request
 
 
 class Launcher:
@@ -42,20 +48,20 @@ class Launcher:
 
     def compiled(self) -> Zygote | None:
         """Return a zygote that has the program compiled; None when that takes too much or kills the compiler."""
-        return self._zygote.specialize(self._order(_COMPILE))
+        return self._zygote.specialize(order(_COMPILE, self._inputs, self._request))
 
     def launch(self, kind: Kind) -> Child:
         """Fork a child that waits for its first input. Raises OSError."""
         streams.open_child_files()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        _put(theirs, streams.CHANNEL)
+        put(theirs, streams.CHANNEL)
         launched = Child([], ours)
         try:
             if kind == Kind.SPLIT_CODE:
                 self._launch_two(launched)
             else:
-                launched.pids.append(self._zygote.spawn(self._order(_RUN_PROGRAM)))
+                launched.pids.append(self._zygote.spawn(order(RUN_PROGRAM, self._inputs, self._request)))
         except OSError:
             launched.close()
             raise
@@ -65,47 +71,48 @@ class Launcher:
 
     def _launch_two(self, launched: Child) -> None:
         """Fork the test's process and the program's, with a connection between them."""
-        for role, end in zip((_RUN_TEST, _SERVE_PROGRAM), socket.socketpair(), strict=True):
-            _put(end, streams.CONNECTION)
+        for role, end in zip((RUN_TEST, SERVE_PROGRAM), socket.socketpair(), strict=True):
+            put(end, streams.CONNECTION)
             try:
-                launched.pids.append(self._zygote.spawn(self._order(role)))
+                launched.pids.append(self._zygote.spawn(order(role, self._inputs, self._request)))
             finally:
                 os.close(streams.CONNECTION)
 
-    def _order(self, role: int) -> bytes:
-        return _ORDER.pack(role, self._inputs) + self._request
+
+@dataclass(frozen=True)
+class Locking:
+    """What a child does before it looks at the program and cannot undo."""
+
+    put_layers: Callable[[], None]
+    close_others: Callable[[int, int], None]
+    dies_with_parent: bool
+    null: int
+    """The null device, open: the program's standard error."""
 
 
 class ChildWork:
     """The children's side: carries out orders."""
 
-    def __init__(self, confinement: Confinement, null: int, ready: streams.Streams) -> None:
-        """`null` is the null device, open; `ready` are streams made before the fork."""
-        self._confinement = confinement
-        self._dies_with_parent = not confinement.has(Layer.NAMESPACES)
-        self._null = null
-        self._ready = ready
+    def __init__(self, locking: Locking) -> None:
+        """Make the streams of a first run now; after the fork they would cost more."""
+        self._locking = locking
+        self._ready = streams.make_streams()
         self._compiled: child.Compiled | None = None
 
-    def begin(self) -> None:
-        """Do in the zygote what is the same for all children."""
-        os.chdir(self._confinement.scratch)
-        limits.set_common_limits(self._confinement.max_tasks)
-
     def carry_out(self, order: bytes) -> None:
-        """Be the child that the order asks for; returns from compiling only."""
+        """Be the child that the order asks for, to the end of its work."""
         role, inputs = _ORDER.unpack_from(order)
         request = Request.from_bytes(order[_ORDER.size :])
         program = b""
-        if role != _RUN_TEST:
-            program = os.pread(inputs, request.program_bytes, table_bytes(request.count))
-        if role == _RUN_PROGRAM:
+        if role != RUN_TEST:
+            program = os.pread(inputs, request.program_bytes, table_bytes(request.input_count))
+        if role == RUN_PROGRAM:
             self._lock(request, streams.REPORT, streams.STDOUT)
             child.ChildRun(request, self._ready).run(program, self._compiled)
-        elif role == _RUN_TEST:
+        elif role == RUN_TEST:
             self._lock(request, streams.REPORT, streams.CONNECTION)
             testdriver.TestRun(request, self._ready).run(program, testdriver.NO_PROGRAM)
-        elif role == _SERVE_PROGRAM:
+        elif role == SERVE_PROGRAM:
             self._lock(request, streams.STDOUT, streams.CONNECTION)
             candidate.serve_program(program, self._ready)
         else:
@@ -113,21 +120,22 @@ class ChildWork:
 
     def _lock(self, request: Request, first_kept: int, last_kept: int) -> None:
         """Give up everything that a program must not have; nothing of the program has run so far."""
-        if self._dies_with_parent:
+        locking = self._locking
+        if locking.dies_with_parent:
             processes.die_with_parent()
-        os.dup2(self._null, 2)
+        os.dup2(locking.null, 2)
         limits.set_limits(request)
-        self._confinement.lock_child()
+        locking.put_layers()
         gc.enable()
-        # After the lock, which uses a descriptor of its own.
-        streams.close_others(first_kept, last_kept)
+        # After the layers, which use a descriptor of their own.
+        locking.close_others(first_kept, last_kept)
 
     def _compile(self, request: Request, program: bytes) -> None:
         """Compile the program once for all children that are forked from here, of which none sees another.
 
         The compiler is bounded by memory and CPU time of one input.
         """
-        if self._dies_with_parent:
+        if self._locking.dies_with_parent:
             processes.die_with_parent()
         limits.lower_soft(resource.RLIMIT_AS, request.memory_bytes)
         signal.setitimer(signal.ITIMER_PROF, request.cpu_seconds)
@@ -138,7 +146,7 @@ class ChildWork:
         limits.raise_soft(resource.RLIMIT_AS)
 
 
-def _put(end: socket.socket, descriptor: int) -> None:
+def put(end: socket.socket, descriptor: int) -> None:
     """Move a socket to a fixed descriptor."""
     with end:
         os.dup2(end.fileno(), descriptor)

@@ -29,7 +29,7 @@ def set_common_limits(max_tasks: int | None) -> None:
 
 def set_limits(request: Request) -> None:
     """Limit this process to what one child of `request` may use."""
-    inputs = 1 if request.is_separate else request.count - request.first
+    inputs = 1 if request.is_separate else request.input_count - request.first
     seconds = math.ceil(request.cpu_seconds * inputs) + 2
     memory = request.memory_bytes
     output = request.output_bytes + 1

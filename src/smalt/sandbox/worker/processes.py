@@ -57,27 +57,50 @@ def kill_and_reap(pid: int) -> tuple[int, int]:
     return status, usage.ru_maxrss << 10
 
 
-def kill_descendants(is_namespace_owner: bool) -> None:
-    """Kill and reap every child of this process until none is left.
+def kill_namespace() -> None:
+    """Kill and reap every other process of the namespace, of which this must be process 1.
+
+    Raises TimeoutError when they multiply faster than they die.
+    """
+    _kill_all(lambda: [-1])
+
+
+def kill_descendants(spared: int) -> None:
+    """Kill and reap every child of this process but `spared`.
 
     As descendants die, their children come to this process (`adopt_orphans`), so level after level is met,
-    daemons in sessions of their own included. Process 1 of a namespace reaches all of it at once. Raises
-    TimeoutError when they multiply faster than they die.
+    daemons in sessions of their own included. Raises TimeoutError as `kill_namespace`.
     """
+    _kill_all(lambda: [pid for pid in _own_children() if pid != spared])
+
+
+def _kill_all(victims: Callable[[], list[int]]) -> None:
     deadline = time.monotonic() + _SWEEP_SECONDS
-    while True:
-        try:
-            reaped, _ = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if reaped:
-            continue
-        for pid in [-1] if is_namespace_owner else children(os.getpid()):
+    while _reap_ended() and (found := victims()):
+        for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise TimeoutError("descendants of the program could not be killed")
         time.sleep(0.0005)
+
+
+def _reap_ended() -> bool:
+    """Reap all children that have ended; returns whether there are others."""
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _own_children() -> list[int]:
+    """Return the children of this process, which must have one thread; much quicker than a look at all processes."""
+    own = os.getpid()
+    with contextlib.suppress(OSError):  # kernels without CONFIG_PROC_CHILDREN
+        return list(map(int, Path(f"/proc/self/task/{own}/children").read_text().split()))
+    return children(own)
 
 
 def children(pid: int) -> list[int]:

@@ -91,7 +91,7 @@ class Request(NamedTuple):
     """Run the inputs from `first` on. The limits are per input where nothing else is said."""
 
     first: int
-    count: int
+    input_count: int
     """Inputs of the job, those before `first` included."""
     program_bytes: int
     is_separate: bool

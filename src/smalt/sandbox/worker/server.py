@@ -9,20 +9,17 @@ from __future__ import annotations
 import gc
 import importlib
 import json
-import marshal
-import math
 import os
-import resource
 import shutil
 import site
 import socket
 import sys
 from collections.abc import Sequence
 
-from smalt.sandbox.worker import limits, processes, streams
-from smalt.sandbox.worker.child import ChildRun, compile_program, prepare_state
+from smalt.sandbox.worker import limits, processes, rehearsal, streams
+from smalt.sandbox.worker.child import prepare_state
 from smalt.sandbox.worker.confinement import Confinement
-from smalt.sandbox.worker.launching import ChildWork, Launcher
+from smalt.sandbox.worker.launching import ChildWork, Launcher, Locking
 from smalt.sandbox.worker.layers.names import Layer
 from smalt.sandbox.worker.requests import DONE, MAX_REQUEST_BYTES, Kind, Request, Row, read_table
 from smalt.sandbox.worker.supervision import Supervisor
@@ -35,18 +32,6 @@ _PRELOADED = (
     *("queue", "random", "re", "statistics", "string", "struct", "textwrap", "threading", "time"),
     *("traceback", "typing"),
 )
-
-_WARM_UP = """
-import sys
-def add(x): return x + 1
-numbers = [int(word) for word in "1 2 3".split()]
-table = {}
-for n in numbers: table[n] = table.get(n, 0) + add(n)
-text = f"{sum(numbers)} {max(table)}"
-print(text)
-def same(x): return x
-"""
-_REHEARSAL = [(Kind.STDIN, b"1 2 3\n"), (Kind.CALL, marshal.dumps(("same", ([1, "a", (2.5, {}), None],))))] * 12
 
 
 class Server:
@@ -80,32 +65,24 @@ class Server:
         site.sethelper()
         # Nor into those of the rehearsal.
         gc.freeze()
-        self._rehearse()
-        # With the child's first streams; making them before the fork keeps their cost out of it.
-        self._children = ChildWork(self._confinement, self._null, streams.make_streams())
+        rehearsal.rehearse(self._confinement.rehearse_lock, self._null)
+        self._children = ChildWork(self._locking())
         gc.collect()
         gc.freeze()
         gc.disable()
-        self._zygote = Zygote.begin(self._children.begin, self._children.carry_out)
+        self._zygote = self._begin_zygote()
 
-    def _rehearse(self) -> None:
-        """Do here, with a program of our own, what children will do, so that they find it warm in memory.
+    def _locking(self) -> Locking:
+        dies_with_parent = not self._confinement.has(Layer.NAMESPACES)
+        return Locking(self._confinement.lock_child, streams.close_others, dies_with_parent, self._null)
 
-        The interpreter writes into code that it runs often; each child would do that to pages of its own.
-        """
-        request = Request(0, 1, 0, False, False, 1.0, math.inf, 1.0, 1 << 40, 1 << 20)
-        streams.open_child_files()
-        before = sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr
-        run = ChildRun(request, streams.make_streams())
-        for kind, payload in _REHEARSAL:
-            streams.write_all(streams.INPUT, payload)
-            run.report(run.run_input(compile_program(_WARM_UP), _WARM_UP, kind))
-        sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr = before
-        streams.close_child_files()
-        for limit in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
-            limits.raise_soft(limit)
-        for descriptor in (0, 1):
-            os.dup2(self._null, descriptor)
+    def _begin_zygote(self) -> Zygote:
+        return Zygote.begin(self._settle, self._children.carry_out)
+
+    def _settle(self) -> None:
+        """Do in the zygote what is the same for all its children."""
+        os.chdir(self._confinement.scratch)
+        limits.set_common_limits(self._confinement.max_tasks)
 
     def _serve_one(self) -> bool:
         """Serve one request; returns whether another can follow."""
@@ -123,7 +100,7 @@ class Server:
 
     def _run(self, message: bytes, inputs: int, results: int) -> None:
         request = Request.from_bytes(message)
-        table = read_table(inputs, request.count)
+        table = read_table(inputs, request.input_count)
         launcher = Launcher(self._zygote, message, inputs)
         compiler = launcher.compiled() if _needs_compiler(request, table) else None
         if compiler is not None:
@@ -137,10 +114,14 @@ class Server:
 
     def _clean_up(self) -> None:
         # A child that the filter keeps from forking leaves nothing to look for.
-        if not self._confinement.has(Layer.SECCOMP):
+        if self._confinement.has(Layer.SECCOMP):
+            return
+        if self._confinement.has(Layer.NAMESPACES):
             self._zygote.end()
-            processes.kill_descendants(self._confinement.has(Layer.NAMESPACES))
-            self._zygote = Zygote.begin(self._children.begin, self._children.carry_out)
+            processes.kill_namespace()
+            self._zygote = self._begin_zygote()
+        else:
+            processes.kill_descendants(spared=self._zygote.pid)
 
     def _empty_scratch(self) -> None:
         if not self._confinement.may_write:

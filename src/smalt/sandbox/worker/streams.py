@@ -20,7 +20,8 @@ REPORT, INPUT, CHANNEL, STDOUT, CONNECTION = range(200, 205)
 Files in memory: how the run at hand ended, in the child's words; its input, nothing of later ones, which is standard
 input for a script; its standard output. Sockets: to the server; of test code and its program, to each other.
 """
-_LAST_DESCRIPTOR = 1024
+FIRST_DESCRIPTOR, LAST_DESCRIPTOR = 3, 1024
+"""Those that a child may have inherited, but for the standard streams."""
 _FILES = (REPORT, INPUT, STDOUT)
 _interpreters_open = open
 _STANDARD_PATHS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
@@ -41,9 +42,9 @@ def close_child_files() -> None:
 
 
 def close_others(first: int, last: int) -> None:
-    """Close every descriptor from 3 on but those from `first` to `last`."""
-    os.closerange(3, first)
-    os.closerange(last + 1, _LAST_DESCRIPTOR)
+    """Close every descriptor but the standard streams and those from `first` to `last`."""
+    os.closerange(FIRST_DESCRIPTOR, first)
+    os.closerange(last + 1, LAST_DESCRIPTOR + 1)
 
 
 def make_streams() -> Streams:

@@ -117,7 +117,7 @@ class Supervisor:
         self._launch = launch
         self._clean_up = clean_up
         self._cpu_left = request.cpu_seconds_total
-        self._room = MAX_REPORTS_BYTES + request.count * request.output_bytes
+        self._room = MAX_REPORTS_BYTES + request.input_count * request.output_bytes
         self._next = request.first
         self._is_stopped = False
 
@@ -140,7 +140,7 @@ class Supervisor:
                 self._clean_up()
 
     def _is_over(self) -> bool:
-        return self._is_stopped or self._cpu_left <= 0 or self._next >= self._request.count
+        return self._is_stopped or self._cpu_left <= 0 or self._next >= self._request.input_count
 
     def _feed(self, child: Child) -> None:
         """Give the child inputs as long as it can take them."""

@@ -114,6 +114,8 @@ def _take_orders(channel: int, be_child: BeChild) -> NoReturn:
                 pid = -(error.errno or 1)
             if pid == 0:
                 be_child(message[_HEAD.size :])
+                if new_channel == _NO_CHANNEL:
+                    os._exit(0)
                 os.write(new_channel, _READY)
                 channel = new_channel
             else:

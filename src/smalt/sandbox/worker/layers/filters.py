@@ -87,9 +87,13 @@ class ChildFilter:
         self._filter = bpf.Filter(bpf.assemble(_by_number(_child_rules()), bpf.ALLOW))
         self._places = self._filter.places_of(_PLACEHOLDER_PID)
 
+    def address(self, pid: int) -> None:
+        """Write the process id into it."""
+        self._filter.write(self._places, pid)
+
     def install(self, pid: int) -> None:
         """Install it in the process `pid`, which must be this one."""
-        self._filter.write(self._places, pid)
+        self.address(pid)
         self._filter.install()
 
 
