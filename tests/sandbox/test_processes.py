@@ -41,7 +41,8 @@ def test_descendants_are_killed_where_programs_can_start_them(end: str, namespac
         (execution,) = runner(sandbox)(FORKS + end, cpu_seconds=0.3, wall_seconds=1)
         assert execution.stdout
         (guardian,) = guardians(sandbox)
-        assert len(descendants(guardian)) == 1
+        # The server and the process that forks for it.
+        assert len(descendants(guardian)) == 2
 
 
 def test_no_process_can_be_started(run: Run) -> None:
@@ -96,7 +97,7 @@ def test_a_server_that_dies_in_mid_job_takes_no_result_with_it() -> None:
         job = Job(program, tuple(CallInput("f", (n,)) for n in range(4)), Limits())
         running = pool.submit(sandbox.run, job)
         (guardian,) = guardians(sandbox)
-        wait_until(lambda: len(descendants(guardian)) == 2)
+        wait_until(lambda: len(descendants(guardian)) == 3)
         time.sleep(0.3)
         os.kill(descendants(guardian)[0], signal.SIGKILL)
         assert [execution.value for execution in running.result()] == [0, 1, 2, 3]
@@ -159,7 +160,7 @@ def test_close_leaves_no_process_descriptor_or_folder() -> None:
     pids = guardians(sandbox)
     pids += [child for pid in pids for child in descendants(pid)]
     folders = [server._scratch_root for worker in sandbox._workers for server in worker.servers if server.pid]
-    assert len(pids) == 6
+    assert len(pids) == 9
     sandbox.close()
     sandbox.close()
     assert not any(map(is_alive, pids))
@@ -188,7 +189,7 @@ sandbox.run(Job("import time\\ntime.sleep(60)", (StdinInput(""),), Limits(wall_s
     with subprocess.Popen([sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         folder = Path(process.stdout.readline().strip())
-        wait_until(lambda: len(descendants(process.pid)) == 3, 20)
+        wait_until(lambda: len(descendants(process.pid)) == 4, 20)
         pids = descendants(process.pid)
         process.kill()
     wait_until(lambda: not any(map(is_alive, pids)))

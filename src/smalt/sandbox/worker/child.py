@@ -136,9 +136,11 @@ class ChildRun:
 
     def report(self, result: dict[str, Any]) -> None:
         """Write the result where the server finds it."""
-        self._has_room_to_report = True
-        limits.raise_soft(resource.RLIMIT_FSIZE)
-        streams.write_all(streams.REPORT, to_json(result).encode())
+        data = to_json(result).encode()
+        if len(data) > self._request.output_bytes:
+            self._has_room_to_report = True
+            limits.raise_soft(resource.RLIMIT_FSIZE)
+        streams.write_all(streams.REPORT, data)
 
 
 def prepare_state() -> None:

@@ -55,6 +55,8 @@ class Server:
                 pass
         except ConnectionError:
             return
+        finally:
+            self._zygote.end()
 
     def _prepare(self, preload: Sequence[str]) -> None:
         """Import and touch everything a child will need, then freeze it out of the children's collections."""

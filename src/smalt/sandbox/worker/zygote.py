@@ -63,11 +63,13 @@ class Zygote:
 
     def specialize(self, order: bytes) -> Zygote | None:
         """Fork another from it, which carries out `order` before it takes others; None when it ended over that."""
-        other = Zygote(lambda channel: self._spawn(channel, order))
+        other = None
         try:
+            other = Zygote(lambda channel: self._spawn(channel, order))
             other._receive()
         except OSError:
-            other.end()
+            if other is not None:
+                other.end()
             return None
         return other
 

@@ -1,0 +1,54 @@
+"""The process that forks: whatever happens to it, jobs get their results and no process stays."""
+
+import os
+import signal
+
+import pytest
+
+from smalt.sandbox.execution import CallInput, CodeInput, Outcome
+from smalt.sandbox.forkserver import ForkServerSandbox
+from smalt.sandbox.worker.processes import children
+from tests.sandbox.conftest import Run, guardians, is_alive, runner, wait_until
+
+PROGRAM = "def double(x): return 2 * x"
+CALLS = [CallInput("double", (number,)) for number in range(3)]
+TEST = CodeInput("assert double(3) == 6", "double")
+
+
+def zygote(sandbox: ForkServerSandbox) -> int:
+    [server] = children(guardians(sandbox)[0])
+    [found] = children(server)
+    return found
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_jobs_survive_the_death_of_the_process_that_forks(run: Run, sandbox: ForkServerSandbox, is_separate) -> None:
+    run(PROGRAM, *CALLS)
+    before = zygote(sandbox)
+    os.kill(before, signal.SIGKILL)
+    executions = run(PROGRAM, *CALLS, is_separate=is_separate)
+    assert [execution.value for execution in executions] == [0, 2, 4]
+    assert zygote(sandbox) != before
+
+
+@pytest.mark.parametrize("is_separate", [False, True])
+def test_nothing_but_it_is_left_after_a_job(run: Run, sandbox: ForkServerSandbox, is_separate) -> None:
+    for inputs in (CALLS, [TEST, TEST], [*CALLS, TEST]):
+        executions = run(PROGRAM, *inputs, is_separate=is_separate)
+        assert {execution.outcome for execution in executions} == {Outcome.OK}
+    assert zygote(sandbox)
+
+
+def test_a_compiler_that_is_killed_leaves_the_verdict_to_the_children(run_apart: Run, sandbox) -> None:
+    wide = "x = [" + "[]," * 3_000_000 + "]"
+    executions = run_apart(wide, "", "", memory_mb=200)
+    assert {execution.outcome for execution in executions} == {Outcome.MEMORY_LIMIT}
+    assert [execution.outcome for execution in run_apart("print(1)", "", "")] == [Outcome.OK] * 2
+    assert zygote(sandbox)
+
+
+def test_it_ends_with_its_server() -> None:
+    with ForkServerSandbox(workers=1) as sandbox:
+        runner(sandbox)(PROGRAM, *CALLS)
+        found = zygote(sandbox)
+    wait_until(lambda: not is_alive(found))
