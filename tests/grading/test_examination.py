@@ -111,6 +111,7 @@ def test_a_program_whose_time_is_up_gets_no_more() -> None:
     grade, _ = examined(sandbox, 4, GradingPolicy(audit_share=0, program_budget=2))
     assert statuses(grade) == ["passed", "passed", "timeout", "timeout"]
     assert [job.cpu_seconds_total for job in sandbox.jobs] == [2.0] * 3
+    assert [job.wall_seconds_total for job in sandbox.jobs] == [2 * Limits().wall_seconds] * 3
 
 
 def test_a_program_that_is_slow_on_many_tests_but_never_hangs_gets_its_time() -> None:

@@ -38,11 +38,12 @@ def runner(sandbox: ForkServerSandbox) -> Run:
         stop: bool = False,
         is_separate: bool = False,
         cpu_seconds_total: float | None = None,
+        wall_seconds_total: float | None = None,
         **limits: float,
     ) -> list[Execution]:
         wrapped = tuple(StdinInput(item) if isinstance(item, str) else item for item in inputs or ("",))
         given = Limits(**{"cpu_seconds": 2.0, "wall_seconds": 10.0, **limits})
-        return sandbox.run(Job(program, wrapped, given, stop, is_separate, cpu_seconds_total))
+        return sandbox.run(Job(program, wrapped, given, stop, is_separate, cpu_seconds_total, wall_seconds_total))
 
     return run_program
 

@@ -97,6 +97,14 @@ def test_time_for_all_inputs_together(run: Run, run_apart: Run) -> None:
         assert "together" in executions[-1].error
 
 
+def test_wall_time_for_all_inputs_together(run: Run, run_apart: Run) -> None:
+    for how in (run, run_apart):
+        executions = how("import time\ntime.sleep(60)", *[""] * 6, wall_seconds=0.2, wall_seconds_total=0.5)
+        assert {execution.outcome for execution in executions} == {Outcome.TIMEOUT}
+        assert 0.5 <= sum(execution.wall_seconds for execution in executions) < 5
+        assert executions[-1].wall_seconds == 0 and "together" in executions[-1].error
+
+
 def test_peak_memory_is_told(run: Run, run_apart: Run) -> None:
     program = "x = bytearray(int(input()))\nx[::4096] = b'1' * len(x[::4096])"
     for how in (run, run_apart):

@@ -103,7 +103,8 @@ CHEATS = {
     "        except OSError: pass",
     "uncompiled": "import json, os, struct\ndef f(*args):\n"
     "    m = json.dumps(['uncompiled', 'ok', 'ok', 'ok']).encode()\n"
-    "    os.write(201, struct.pack('!I', len(m)) + m)\n    os.write(200, struct.pack('!I', len(m)) + m)",
+    "    for n in range(200, 210):\n        try: os.write(n, struct.pack('!I', len(m)) + m)\n"
+    "        except OSError: pass",
     "builtins": "import builtins\nbuiltins.AssertionError = KeyError\nbuiltins.all = lambda x: True\n"
     "def all(x): return True\ndef abs(x): return 0\ndef f(*args): return 1",
     "kill": "import os, signal\ndef f(*args):\n    for n in range(1, 5000):\n        try:\n"

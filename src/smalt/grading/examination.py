@@ -170,6 +170,7 @@ class Examination:
             stop_at_first_failure=self._policy.stops_at_first_failure and not is_separate,
             is_separate=is_separate,
             cpu_seconds_total=self._policy.program_budget * self._limits.cpu_seconds,
+            wall_seconds_total=self._policy.program_budget * self._limits.wall_seconds,
         )
         executions, retries = run_with_retry(self._sandbox, job)
         self._count += GraderStatistics(infra_retries=retries)

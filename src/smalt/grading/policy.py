@@ -22,7 +22,7 @@ class GradingPolicy(BaseModel):
     program_budget: float = Field(
         10.0,
         gt=0,
-        description="CPU time of one program over all its tests, in CPU limits of one test; as much again for re-runs.",
+        description="Time of one program over all its tests, CPU and wall, in limits of one test; as much for re-runs.",
     )
 
     def audited(self, problem_id: str, program: str, tests: int) -> frozenset[int]:

@@ -68,6 +68,8 @@ class Job:
     """Run every input in a process of its own, so that no run sees anything of another."""
     cpu_seconds_total: float | None = None
     """CPU time for all inputs together; those not begun when it is spent end as TIMEOUT."""
+    wall_seconds_total: float | None = None
+    """The same of wall time, for programs that sleep on every input."""
 
 
 @dataclass(frozen=True)

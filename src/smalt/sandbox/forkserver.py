@@ -6,6 +6,7 @@ What it protects against is in the header of the package.
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 from types import TracebackType
 
@@ -145,7 +146,7 @@ class _Worker:
         first = len(progress.executions)
         with contextlib.suppress(ServerDiedError):
             server.isolation().check(self._require)
-            server.ask(files.request(first, progress.cpu_left), files.inputs, files.results)
+            server.ask(files.request(first, progress.cpu_left, progress.wall_left), files.inputs, files.results)
 
 
 class _Progress:
@@ -157,10 +158,14 @@ class _Progress:
         self._is_stopped = False
 
     @property
-    def cpu_left(self) -> float | None:
-        if self._job.cpu_seconds_total is None:
-            return None
-        return self._job.cpu_seconds_total - sum(execution.cpu_seconds for execution in self.executions)
+    def cpu_left(self) -> float:
+        total = self._job.cpu_seconds_total
+        return math.inf if total is None else total - sum(execution.cpu_seconds for execution in self.executions)
+
+    @property
+    def wall_left(self) -> float:
+        total = self._job.wall_seconds_total
+        return math.inf if total is None else total - sum(execution.wall_seconds for execution in self.executions)
 
     @property
     def is_complete(self) -> bool:
@@ -175,7 +180,7 @@ class _Progress:
             self.executions.append(execution_of(record, self._job, item))
             is_failed = self.executions[-1].outcome is not Outcome.OK
             self._is_stopped = is_failed and self._job.stop_at_first_failure
-        if not self._is_stopped and self.cpu_left is not None and self.cpu_left <= 0:
+        if not self._is_stopped and min(self.cpu_left, self.wall_left) <= 0:
             self._fill(out_of_time())
 
     def give_up(self) -> None:

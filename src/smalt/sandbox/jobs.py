@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -74,8 +73,8 @@ class JobFiles:
         while position < len(content):
             position += os.pwrite(self.inputs, content[position:], position)
 
-    def request(self, first: int, cpu_left: float | None) -> Request:
-        """Return the request for the inputs from `first` on."""
+    def request(self, first: int, cpu_left: float, wall_left: float) -> Request:
+        """Return the request for the inputs from `first` on, which have so much time together."""
         job = self._job
         return Request(
             first=first,
@@ -84,8 +83,9 @@ class JobFiles:
             is_separate=job.is_separate,
             stop_at_first_failure=job.stop_at_first_failure,
             cpu_seconds=job.limits.cpu_seconds,
-            cpu_seconds_total=math.inf if cpu_left is None else cpu_left,
+            cpu_seconds_total=cpu_left,
             wall_seconds=job.limits.wall_seconds,
+            wall_seconds_total=wall_left,
             memory_bytes=job.limits.memory_mb * _MIB,
             output_bytes=job.limits.output_bytes,
         )

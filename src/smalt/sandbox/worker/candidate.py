@@ -7,7 +7,6 @@ does anyway; where the test ends well is decided in the other process.
 from __future__ import annotations
 
 import builtins
-import os
 import resource
 from collections.abc import Callable
 from typing import Any
@@ -143,6 +142,5 @@ def _message(error: BaseException) -> str:
 
 def serve_program(program: bytes, ready: streams.Streams) -> None:
     """Be the program's process. Standard input is what it is: nothing."""
-    os.dup2(streams.STDOUT, 1)
     streams.install(ready)
     Candidate(program).serve()

@@ -107,13 +107,14 @@ class ChildWork:
         if role != RUN_TEST:
             program = os.pread(inputs, request.program_bytes, table_bytes(request.input_count))
         if role == RUN_PROGRAM:
-            self._lock(request, streams.REPORT, streams.STDOUT)
+            self._lock(request, streams.INPUT, streams.CHANNEL)
             child.ChildRun(request, self._ready).run(program, self._compiled)
         elif role == RUN_TEST:
-            self._lock(request, streams.REPORT, streams.CONNECTION)
+            self._lock(request, streams.INPUT, streams.CONNECTION)
             testdriver.TestRun(request, self._ready).run(program, testdriver.NO_PROGRAM)
         elif role == SERVE_PROGRAM:
-            self._lock(request, streams.STDOUT, streams.CONNECTION)
+            os.dup2(streams.STDOUT, 1)
+            self._lock(request, streams.CONNECTION, streams.CONNECTION)
             candidate.serve_program(program, self._ready)
         else:
             self._compile(request, program)

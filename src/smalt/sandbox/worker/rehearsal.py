@@ -46,6 +46,7 @@ _REQUEST = Request(
     cpu_seconds=1e9,
     cpu_seconds_total=math.inf,
     wall_seconds=1.0,
+    wall_seconds_total=math.inf,
     memory_bytes=1 << 60,
     output_bytes=1 << 60,
 )

@@ -100,6 +100,7 @@ class Request(NamedTuple):
     cpu_seconds_total: float
     """CPU time of all inputs from `first` on together; may be infinite."""
     wall_seconds: float
+    wall_seconds_total: float
     memory_bytes: int
     output_bytes: int
 
@@ -113,7 +114,7 @@ class Request(NamedTuple):
         return cls._make(_REQUEST.unpack(data))
 
 
-_REQUEST = struct.Struct("<QQQ??dddQQ")
+_REQUEST = struct.Struct("<QQQ??ddddQQ")
 
 
 @dataclass(frozen=True)

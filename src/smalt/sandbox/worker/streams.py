@@ -14,15 +14,15 @@ from typing import Any
 
 Streams = tuple[TextIOWrapper, TextIOWrapper, TextIOWrapper]
 
-REPORT, INPUT, CHANNEL, STDOUT, CONNECTION = range(200, 205)
+INPUT, STDOUT, REPORT, CHANNEL, CONNECTION = range(200, 205)
 """The sandbox's own descriptors in a child, above those that programs would touch and that count for RLIMIT_NOFILE.
 
-Files in memory: how the run at hand ended, in the child's words; its input, nothing of later ones, which is standard
-input for a script; its standard output. Sockets: to the server; of test code and its program, to each other.
+Files in memory: the input of the run at hand, nothing of later ones, standard input for a script; its standard output;
+how it ended, in the child's words. Sockets: to the server; of test code and its program, to each other.
 """
 FIRST_DESCRIPTOR, LAST_DESCRIPTOR = 3, 1024
 """Those that a child may have inherited, but for the standard streams."""
-_FILES = (REPORT, INPUT, STDOUT)
+_FILES = (INPUT, STDOUT, REPORT)
 _interpreters_open = open
 _STANDARD_PATHS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 

@@ -117,6 +117,7 @@ class Supervisor:
         self._launch = launch
         self._clean_up = clean_up
         self._cpu_left = request.cpu_seconds_total
+        self._wall_left = request.wall_seconds_total
         self._room = MAX_REPORTS_BYTES + request.input_count * request.output_bytes
         self._next = request.first
         self._is_stopped = False
@@ -140,7 +141,8 @@ class Supervisor:
                 self._clean_up()
 
     def _is_over(self) -> bool:
-        return self._is_stopped or self._cpu_left <= 0 or self._next >= self._request.input_count
+        is_spent = self._cpu_left <= 0 or self._wall_left <= 0
+        return self._is_stopped or is_spent or self._next >= self._request.input_count
 
     def _feed(self, child: Child) -> None:
         """Give the child inputs as long as it can take them."""
@@ -183,6 +185,7 @@ class Supervisor:
         """Watch one run and keep its record; returns whether the child can take another input."""
         run = self._watch(child)
         self._cpu_left -= run.cpu_seconds
+        self._wall_left -= run.wall_seconds
         row = self._table[self._next]
         if run.message == UNSPLIT and row.kind == Kind.SPLIT_CODE:
             self._table[self._next] = row._replace(kind=Kind.CODE)
@@ -207,11 +210,12 @@ class Supervisor:
         poll.register(child.channel, select.POLLIN)
         start_cpu, start_wall = child.cpu_seconds(), time.monotonic()
         cpu_limit = min(request.cpu_seconds, self._cpu_left)
+        wall_limit = min(request.wall_seconds, self._wall_left)
         while True:
             has_news = bool(poll.poll(_TICK_SECONDS * 1000))
             message, peak = _receive(child.channel) if has_news else (b"", 0)
             cpu, wall = child.cpu_seconds() - start_cpu, time.monotonic() - start_wall
-            if cpu > cpu_limit or (wall > request.wall_seconds and not message):
+            if cpu > cpu_limit or (wall > wall_limit and not message):
                 return _Run(_Seen.OVER_TIME, b"", cpu, wall, peak)
             if message:
                 return _Run(_Seen.REPORT, message, cpu, wall, peak)
