@@ -26,9 +26,9 @@ from types import CodeType
 from typing import Any
 
 from smalt.sandbox.worker import limits, streams, tracebacks, values
+from smalt.sandbox.worker.messages import FAILED, PASSED, READY, WORN
 from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Kind, Request
-from smalt.sandbox.worker.supervision import FAILED, PASSED, READY, WORN
 
 RECURSION_LIMIT = 50_000
 """As LiveCodeBench sets it; the server's stack has room for it (`start`)."""

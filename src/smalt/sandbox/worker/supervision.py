@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from smalt.sandbox.worker import processes, streams
+from smalt.sandbox.worker.messages import FAILED, PASSED, READY, UNSPLIT, WORN, receive
 from smalt.sandbox.worker.requests import (
     BREACH_STATUS,
     HEAD_BYTES,
@@ -30,19 +31,9 @@ from smalt.sandbox.worker.requests import (
     head_bytes,
 )
 
-READY, PASSED, FAILED, WORN, UNSPLIT = b"r", b"p", b"f", b"w", b"u"
-"""A child's messages: it waits for its first input; a run ended well, badly, or so that no other may follow.
-
-A number may come behind the letter: the most memory used so far, in KiB. Ended well without a report means that
-there is nothing to tell.
-
-The last comes from test code only: it cannot do its work from another process than the program's.
-"""
-
 _TICK_SECONDS = 0.05
 _START_SECONDS = 30.0
 _ENDING_SECONDS = 0.2
-_MAX_PEAK_KIB = 1 << 40
 _REPORT_FILE_BYTES = MAX_VALUE_BYTES + (1 << 20)
 
 
@@ -169,7 +160,7 @@ class Supervisor:
     def _is_ready(self, child: Child) -> bool:
         poll = select.poll()
         poll.register(child.channel, select.POLLIN)
-        return bool(poll.poll(_START_SECONDS * 1000)) and _receive(child.channel)[0] == READY
+        return bool(poll.poll(_START_SECONDS * 1000)) and receive(child.channel)[0] == READY
 
     def _hand_over(self, child: Child, row: Row) -> None:
         for descriptor in (streams.INPUT, streams.STDOUT, streams.REPORT):
@@ -213,7 +204,7 @@ class Supervisor:
         wall_limit = min(request.wall_seconds, self._wall_left)
         while True:
             has_news = bool(poll.poll(_TICK_SECONDS * 1000))
-            message, peak = _receive(child.channel) if has_news else (b"", 0)
+            message, peak = receive(child.channel) if has_news else (b"", 0)
             cpu, wall = child.cpu_seconds() - start_cpu, time.monotonic() - start_wall
             if cpu > cpu_limit or (wall > wall_limit and not message):
                 return _Run(_Seen.OVER_TIME, b"", cpu, wall, peak)
@@ -255,18 +246,6 @@ def _is_breach(pid: int) -> bool:
             return True
         time.sleep(0.001)
     return False
-
-
-def _receive(channel: socket.socket) -> tuple[bytes, int]:
-    """Return a child's message and peak memory in bytes; b"" at its end or for anything that is no message."""
-    try:
-        message = channel.recv(16)
-    except OSError:
-        return b"", 0
-    letter, number = message[:1], message[1:]
-    if letter not in (READY, PASSED, FAILED, WORN, UNSPLIT) or (number and not number.isdigit()):
-        return b"", 0
-    return letter, min(int(number or b"0"), _MAX_PEAK_KIB) << 10
 
 
 def _copy(source: int, offset: int, length: int, target: int) -> int:

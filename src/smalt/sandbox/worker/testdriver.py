@@ -12,9 +12,10 @@ from typing import Any
 
 from smalt.sandbox.worker import streams, tracebacks
 from smalt.sandbox.worker.child import ChildRun, Compiled, failure, finish_program
-from smalt.sandbox.worker.remote import CandidateGoneError, Namespace, Program, UncompiledError, UnsplitError
+from smalt.sandbox.worker.messages import UNSPLIT, WORN
+from smalt.sandbox.worker.remote import CandidateGoneError, Program, UncompiledError, UnsplitError
 from smalt.sandbox.worker.requests import ENDED, Request
-from smalt.sandbox.worker.supervision import UNSPLIT, WORN
+from smalt.sandbox.worker.standins import Namespace
 
 _UNSPLIT = "unsplit"
 _MENTIONS_NAN = re.compile(r"\bnan|isnan|_nan", re.IGNORECASE)
