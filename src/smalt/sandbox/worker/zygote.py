@@ -54,9 +54,7 @@ class Zygote:
         def start(channel: int) -> int:
             pid = processes.forking(shares_descriptors=True, is_sibling=False)()
             if pid == 0:
-                processes.die_with_parent()
-                prepare()
-                _take_orders(channel, be_child)
+                _be_zygote(channel, prepare, be_child)
             return pid
 
         return cls(start)
@@ -104,23 +102,29 @@ class Zygote:
         self._its_channel.close()
 
 
-def _take_orders(channel: int, be_child: BeChild) -> NoReturn:
-    fork = processes.forking(shares_descriptors=False, is_sibling=True)
-    fork_zygote = processes.forking(shares_descriptors=True, is_sibling=True)
+def _be_zygote(channel: int, prepare: Callable[[], None], be_child: BeChild) -> NoReturn:
     try:
-        while message := os.read(channel, _MAX_ORDER_BYTES):
-            (new_channel,) = _HEAD.unpack_from(message)
-            try:
-                pid = fork() if new_channel == _NO_CHANNEL else fork_zygote()
-            except OSError as error:
-                pid = -(error.errno or 1)
-            if pid == 0:
-                be_child(message[_HEAD.size :])
-                if new_channel == _NO_CHANNEL:
-                    os._exit(0)
-                os.write(new_channel, _READY)
-                channel = new_channel
-            else:
-                os.write(channel, b"%d" % pid)
+        processes.die_with_parent()
+        prepare()
+        _take_orders(channel, be_child)
     finally:
         os._exit(_FAILED_STATUS)
+
+
+def _take_orders(channel: int, be_child: BeChild) -> None:
+    fork = processes.forking(shares_descriptors=False, is_sibling=True)
+    fork_zygote = processes.forking(shares_descriptors=True, is_sibling=True)
+    while message := os.read(channel, _MAX_ORDER_BYTES):
+        (new_channel,) = _HEAD.unpack_from(message)
+        try:
+            pid = fork() if new_channel == _NO_CHANNEL else fork_zygote()
+        except OSError as error:
+            pid = -(error.errno or 1)
+        if pid:
+            os.write(channel, b"%d" % pid)
+            continue
+        be_child(message[_HEAD.size :])
+        if new_channel == _NO_CHANNEL:
+            os._exit(0)
+        os.write(new_channel, _READY)
+        channel = new_channel
