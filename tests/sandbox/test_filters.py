@@ -46,6 +46,7 @@ def test_the_tree_decides_as_its_table(decisions: dict[int, int], asked: list[in
 
 
 @given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=12))
+@settings(deadline=None)
 def test_decisions_by_argument(argument: int, listed: list[int]) -> None:
     code = bpf.assemble(
         {
