@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.agreement.cases import Case, problem_of_tests
 from benchmarks.agreement.json_lines import objects
 
-from smalt.problems.asserts import call_test
+from smalt.problems.asserts import asserted_rule, call_test
 from smalt.problems.humaneval import read_humaneval
 from smalt.problems.problem import CodeTest, Problem, TestCase
 
@@ -41,7 +41,13 @@ def _turns(model: str, fields: dict[str, Any]) -> Iterator[Case]:
     tests = [_test(ast.parse(text).body[0], fields["entry_point"]) for text in fields["generated_test"]]
     if not tests:
         return
-    problem = problem_of_tests(f"{fields['task_id']} public", tests, fields["entry_point"], "from typing import *\n")
+    problem = problem_of_tests(
+        f"{fields['task_id']} public",
+        tests,
+        fields["entry_point"],
+        "from typing import *\n",
+        compare=asserted_rule(tests),
+    )
     for turn, (program, failed) in enumerate(zip(fields["implementations"], fields["test_feedback"], strict=False)):
         yield Case(f"{problem.id} {model} turn {turn}", "generated", problem, program, passes=not failed)
 
@@ -53,7 +59,7 @@ def _hidden(fields: dict[str, Any]) -> Problem:
     tests: list[TestCase] = [CodeTest(code=f"{source}\n\ncheck({entry_point})\n")]
     if fields["task_id"].startswith("MBPP") and all(isinstance(node, ast.Assert) for node in check.body):
         tests = [_test(node, entry_point) for node in check.body]
-    return problem_of_tests(fields["task_id"], tests, entry_point)
+    return problem_of_tests(fields["task_id"], tests, entry_point, compare=asserted_rule(tests))
 
 
 def _test(node: ast.stmt, entry_point: str) -> TestCase:

@@ -3,6 +3,7 @@ import math
 
 import pytest
 
+from smalt.problems.asserts import ASSERTED_EQUALITY
 from smalt.problems.evalplus import read_evalplus
 from smalt.problems.problem import CallTest, CodeTest, ValueRule
 from smalt.problems.records import ProblemFileError
@@ -67,7 +68,7 @@ def test_a_plain_loop_becomes_call_tests(tmp_path):
     problem = read(tmp_path, mbpp_record(plus_test("[[1], [2], [(3,)]]", "[2, 4, (3, 3)]")))
     assert problem.public_tests == (CallTest(args=(1,), expected=2),)
     assert problem.hidden_tests == (CallTest(args=(2,), expected=4), CallTest(args=((3,),), expected=(3, 3)))
-    assert problem.compare is None
+    assert problem.compare == ASSERTED_EQUALITY
     assert (problem.id, problem.metadata["source"], problem.metadata["split"]) == ("mbpp/3", "evalplus", "prompt")
 
 
@@ -100,7 +101,7 @@ def test_tolerances(tmp_path, results, atol, tolerance):
     loop = f"assertion(double(*inp), exp, {atol})"
     compare = read(tmp_path, mbpp_record(plus_test("[[1]]", results, loop))).compare
     if tolerance is None:
-        assert compare is None
+        assert compare == ASSERTED_EQUALITY
     else:
         assert compare == ValueRule(rule="value", relative_tolerance=1e-7, absolute_tolerance=tolerance)
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from smalt.problems.asserts import ASSERTED_EQUALITY
 from smalt.problems.humaneval import read_humaneval
 from smalt.problems.problem import CallTest, CodeTest
 from smalt.problems.records import ProblemFileError
@@ -48,6 +49,7 @@ def test_problem_of_a_record(tmp_path):
     assert "`f`" in problem.statement
     # f(2) == 5 is an error in the docstring: the hidden test says 4.
     assert problem.public_tests == (CallTest(args=(1,), expected=2),)
+    assert problem.compare is None
 
 
 def test_an_answer_need_not_repeat_the_preamble(tmp_path):
@@ -66,6 +68,7 @@ def test_example_test_takes_the_place_of_the_docstring(tmp_path):
         CodeTest(code="assert abs(f(1) - 2) < 1"),
     )
     assert problem.hidden_tests[0].code.count("check(f)") == 1
+    assert problem.compare == ASSERTED_EQUALITY
 
 
 def test_example_test_with_statements_stays_whole(tmp_path):

@@ -3,6 +3,7 @@ import math
 
 import pytest
 
+from smalt.problems.asserts import ASSERTED_EQUALITY
 from smalt.problems.leetcode import read_leetcode
 from smalt.problems.problem import CallTest, CodeTest
 from smalt.problems.records import ProblemFileError
@@ -38,6 +39,7 @@ def test_asserts_become_calls_with_arguments_in_order(tmp_path):
     assert problem.hidden_tests[0] == CallTest(args=(4, [5]), expected=-math.inf)
     assert problem.hidden_tests[2] == CallTest(args=(6, [True]), expected=7)
     assert problem.entry_point == "add"
+    assert problem.compare == ASSERTED_EQUALITY
     assert problem.preamble == "from typing import *\n"
     assert problem.metadata == {"source": "leetcode", "difficulty": "Easy"}
 

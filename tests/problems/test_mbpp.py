@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from smalt.problems.asserts import ASSERTED_EQUALITY
 from smalt.problems.mbpp import read_mbpp
 from smalt.problems.problem import CallTest, CodeTest
 from smalt.problems.records import ProblemFileError
@@ -35,6 +36,7 @@ def test_first_assert_is_public_and_shown(tmp_path):
     )
     assert "\r" not in problem.solutions[0]
     assert problem.metadata["split"] == "test"
+    assert problem.compare == ASSERTED_EQUALITY
 
 
 def test_setup_goes_before_code_tests(tmp_path):
@@ -47,6 +49,7 @@ def test_entry_point_inside_other_calls(tmp_path):
     problem = read(tmp_path, test_list=tests, test_imports=["import math"])
     assert problem.entry_point == "f"
     assert problem.public_tests == (CodeTest(code=f"import math\n{tests[0]}"),)
+    assert read(tmp_path, test_list=tests, challenge_test_list=[]).compare is None
 
 
 @pytest.mark.parametrize(

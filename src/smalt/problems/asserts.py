@@ -1,16 +1,20 @@
 """Assert statements as tests: `assert f(1, [2]) == 3` is a call test when everything in it is a literal.
 
 A call test is worth having: its expected value stays in the grader's process, where the program cannot
-reach it. Whatever cannot be taken apart stays code.
+reach it. Whatever cannot be taken apart stays code. The call tests compare as the asserts would have, by `==`
+(`ASSERTED_EQUALITY`).
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
-from smalt.problems.problem import CallTest
+from smalt.problems.problem import CallTest, TestCase, ValueRule
 from smalt.problems.values import is_plain_data
+
+ASSERTED_EQUALITY = ValueRule(rule="value", equals_as_python=True)
 
 
 class NotALiteralError(ValueError):
@@ -58,6 +62,12 @@ def call_test(statement: ast.stmt, entry_point: str) -> CallTest | None:
         return CallTest(args=arguments, expected=literal(compare.comparators[0]))
     except NotALiteralError:
         return None
+
+
+def asserted_rule(*tests: Iterable[TestCase]) -> ValueRule | None:
+    """The rule for tests that were asserts; None when no call test is among them."""
+    has_calls = any(isinstance(test, CallTest) for some in tests for test in some)
+    return ASSERTED_EQUALITY if has_calls else None
 
 
 def called_names(source: str | ast.AST) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from smalt.problems import humaneval, mbpp
-from smalt.problems.asserts import NotALiteralError
+from smalt.problems.asserts import ASSERTED_EQUALITY, NotALiteralError
 from smalt.problems.infinity import literal_with_infinity
 from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase, ValueRule
 from smalt.problems.records import Record, read_records, unique_ids
@@ -76,7 +76,7 @@ def problem_from_record(record: Record) -> Problem:
         update={
             "public_tests": tuple(public),
             "hidden_tests": tuple(test for test in plus.tests if _call(test) not in shown),
-            "compare": plus.compare,
+            "compare": plus.compare or base.compare,
             "metadata": {**base.metadata, "source": "evalplus"},
         }
     )
@@ -142,7 +142,7 @@ def _call_tests(tree: ast.Module, functions: dict[str, ast.FunctionDef], entry_p
         tolerance = _FLOATS_TOLERANCE
     rule = ValueRule(rule="value", relative_tolerance=_RELATIVE_TOLERANCE, absolute_tolerance=tolerance)
     tests = [CallTest(args=tuple(args), expected=result) for args, result in zip(inputs, results, strict=True)]
-    return _PlusTests(tests, rule if tolerance else None)
+    return _PlusTests(tests, rule if tolerance else ASSERTED_EQUALITY)
 
 
 def _tolerance(loop: ast.stmt, function: str) -> float | None:

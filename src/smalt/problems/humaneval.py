@@ -10,7 +10,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from smalt.problems.asserts import call_test, called_names
+from smalt.problems.asserts import asserted_rule, call_test, called_names
 from smalt.problems.docstring_examples import docstring_examples
 from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase
 from smalt.problems.records import Record, read_records, unique_ids
@@ -31,15 +31,16 @@ def problem_from_record(record: Record) -> Problem:
     entry_point = record.text("entry_point")
     function = _entry_function(record, prompt, entry_point)
     test = record.text("test")
-    public = _example_tests(record.text("example_test", default=""), entry_point)
+    asserted = _example_tests(record.text("example_test", default=""), entry_point)
     return record.problem(
         id=record.text("task_id"),
         statement=f"Complete the Python function `{entry_point}` as its docstring says.",
-        public_tests=public or _docstring_tests(function, test),
+        public_tests=asserted or _docstring_tests(function, test),
         hidden_tests=[CodeTest(code=_hidden_code(test, entry_point))],
         entry_point=entry_point,
         starter_code=prompt,
         preamble=_preamble(prompt, function),
+        compare=asserted_rule(asserted),
         solutions=[prompt + record.text("canonical_solution")],
         metadata={"source": "humaneval"},
     )

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from smalt.problems.asserts import call_test, called_names
+from smalt.problems.asserts import asserted_rule, call_test, called_names
 from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase
 from smalt.problems.records import Record, read_records, unique_ids
 
@@ -48,6 +48,7 @@ def problem_from_record(record: Record) -> Problem:
         public_tests=tests[:public],
         hidden_tests=tests[public:],
         entry_point=entry_point,
+        compare=asserted_rule(tests),
         solutions=[record.text("solution")],
         metadata={"source": "kodcode", "subset": record.text("subset", default=""), "difficulty": difficulty},
     )

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from smalt.problems.asserts import NotALiteralError
+from smalt.problems.asserts import NotALiteralError, asserted_rule
 from smalt.problems.infinity import literal_with_infinity
 from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase
 from smalt.problems.records import Record, read_records, unique_ids
@@ -48,6 +48,7 @@ def problem_from_record(record: Record) -> Problem:
         public_tests=[test for test, shows in zip(tests, is_public, strict=True) if shows],
         hidden_tests=[test for test, shows in zip(tests, is_public, strict=True) if not shows],
         entry_point=method,
+        compare=asserted_rule(tests),
         starter_code=_starter_code(record),
         preamble=record.text("prompt"),
         solutions=[completion],

@@ -10,7 +10,7 @@ import ast
 import builtins
 from pathlib import Path
 
-from smalt.problems.asserts import call_test, called_names
+from smalt.problems.asserts import asserted_rule, call_test, called_names
 from smalt.problems.problem import CodeTest, Problem, TestCase
 from smalt.problems.records import Record, read_records, unique_ids
 
@@ -38,13 +38,16 @@ def problem_from_record(record: Record) -> Problem:
     setup = _setup(record)
     challenge = [_unix_lines(test) for test in record.texts("challenge_test_list")]
     hidden = dict.fromkeys([*asserts[1:], *challenge])  # a challenge may repeat a test
+    public_tests = [_test(record, asserts[0], entry_point, setup)]
+    hidden_tests = [_test(record, test, entry_point, setup) for test in hidden if test != asserts[0]]
     text = record.text("text" if "text" in record.fields else "prompt")
     return record.problem(
         id=f"mbpp/{number}",
         statement=f"{_unix_lines(text).strip()}\nYour code should pass this test:\n{asserts[0]}",
-        public_tests=[_test(record, asserts[0], entry_point, setup)],
-        hidden_tests=[_test(record, test, entry_point, setup) for test in hidden if test != asserts[0]],
+        public_tests=public_tests,
+        hidden_tests=hidden_tests,
         entry_point=entry_point,
+        compare=asserted_rule(public_tests, hidden_tests),
         solutions=[solution],
         metadata={"source": "mbpp", "split": _split(number)},
     )

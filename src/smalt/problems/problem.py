@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 
 class _Frozen(BaseModel):
@@ -87,6 +87,18 @@ class ValueRule(_Frozen):
     unordered: Literal["nothing", "outermost", "everywhere"] = Field(
         "nothing", description="Which lists may hold their items in any order."
     )
+    equals_as_python: bool = Field(
+        False, description="Whether Python's == decides alone: 0 is False, (1,) is not [1], no tolerance, no NaN."
+    )
+
+    @field_validator("equals_as_python")
+    @classmethod
+    def _decides_alone(cls, value: bool, others: ValidationInfo) -> bool:
+        settings = [name for name in others.data if name != "rule"]
+        changed = [name for name in settings if others.data[name] != cls.model_fields[name].default]
+        if value and changed:
+            raise ValueError(f"decides alone; drop {', '.join(changed)}")
+        return value
 
 
 class CheckerRule(_Frozen):
