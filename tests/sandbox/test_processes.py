@@ -171,6 +171,26 @@ def test_close_leaves_no_process_descriptor_or_folder() -> None:
         sandbox.run(Job("", (StdinInput(""),), Limits()))
 
 
+def test_only_programs_are_limited_in_the_tasks_of_their_user() -> None:
+    """Workers may share a user: a limit on what forks would let one's program keep another from starting."""
+    with ForkServerSandbox(1) as sandbox:
+        [execution] = sandbox.run(
+            Job("import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC)[0])", (StdinInput(""),), Limits())
+        )
+        pids = guardians(sandbox)
+        ours = [task_limit(pid) for pid in [*pids, *(child for pid in pids for child in descendants(pid))]]
+        has_own_user = Layer.OWN_USER in sandbox.isolation.present
+    assert len(ours) >= 3
+    assert set(ours) == {task_limit("self")}
+    assert not has_own_user or execution.stdout.strip() == "128"
+
+
+def task_limit(pid: int | str) -> str:
+    """The soft limit on processes of a process's user."""
+    [line] = [line for line in Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max processes")]
+    return line.split()[2]
+
+
 def control_groups() -> set[Path]:
     """Control groups whose guardian is gone. A guardian that somebody killed at any time before has left its own."""
     found = [path for path in Path("/sys/fs/cgroup").rglob("smalt-*") if path.name[6:].isdigit()]

@@ -86,6 +86,8 @@ class Locking:
     put_layers: Callable[[], None]
     close_others: Callable[[int, int], None]
     dies_with_parent: bool
+    max_tasks: int | None
+    """Processes and threads of the child's user; None where the kernel does not count."""
     null: int
     """The null device, open: the program's standard error."""
 
@@ -126,6 +128,7 @@ class ChildWork:
             processes.die_with_parent()
         os.dup2(locking.null, 2)
         limits.set_limits(request)
+        limits.limit_tasks(locking.max_tasks)
         locking.put_layers()
         gc.enable()
         # After the layers, which use a descriptor of their own.

@@ -19,12 +19,19 @@ _REPORT_MEMORY = 64 << 20
 _REPORT_FILE = 1 << 20
 
 
-def set_common_limits(max_tasks: int | None) -> None:
-    """Limit this process to what every child may use; `max_tasks` counts all of its user's."""
+def set_common_limits() -> None:
+    """Limit this process to what every child may use."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
-    if max_tasks is not None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (max_tasks, max_tasks))
+
+
+def limit_tasks(most: int | None) -> None:
+    """Limit the processes and threads of this process's user, as far as this process may add to them.
+
+    For children only: where workers share a user, the threads of one's program would keep another from forking.
+    """
+    if most is not None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def set_limits(request: Request) -> None:

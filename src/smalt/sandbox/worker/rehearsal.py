@@ -55,7 +55,9 @@ _REQUEST = Request(
 
 def rehearse(put_layers: Callable[[], None], null: int) -> None:
     """Play every role of a child; `put_layers` is all that can be done of it, `null` the null device, open."""
-    work = launching.ChildWork(launching.Locking(put_layers, _close_none, dies_with_parent=False, null=2))
+    work = launching.ChildWork(
+        launching.Locking(put_layers, _close_none, dies_with_parent=False, max_tasks=None, null=2)
+    )
     before = sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr
     inputs = os.memfd_create("rehearsal")
     os.pwrite(inputs, _PROGRAM, table_bytes(_REQUEST.input_count))

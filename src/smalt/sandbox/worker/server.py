@@ -76,7 +76,13 @@ class Server:
 
     def _locking(self) -> Locking:
         dies_with_parent = not self._confinement.has(Layer.NAMESPACES)
-        return Locking(self._confinement.lock_child, streams.close_others, dies_with_parent, self._null)
+        return Locking(
+            self._confinement.lock_child,
+            streams.close_others,
+            dies_with_parent,
+            self._confinement.max_tasks,
+            self._null,
+        )
 
     def _begin_zygote(self) -> Zygote:
         return Zygote.begin(self._settle, self._children.carry_out)
@@ -84,7 +90,7 @@ class Server:
     def _settle(self) -> None:
         """Do in the zygote what is the same for all its children."""
         os.chdir(self._confinement.scratch)
-        limits.set_common_limits(self._confinement.max_tasks)
+        limits.set_common_limits()
 
     def _serve_one(self) -> bool:
         """Serve one request; returns whether another can follow."""
