@@ -98,7 +98,7 @@ def test_an_evaluation_with_nothing_left_says_why(chat, tmp_path):
 
 
 def test_problems_that_do_not_fit_are_counted(chat, tmp_path):
-    long = drop_first("long", statement="Write f(x): " + "drop one end " * 20)
+    long = drop_first("long", statement="Write f(x): " + "drop one end " * 60)
     summary = run(chat, tmp_path, problems=[*PROBLEMS[:2], long], context=120)
     assert (summary["problems"], summary["problems_too_long"]) == (2, 1)
 

@@ -47,24 +47,25 @@ def written(made, period, count=200):
 
 def solved(m, messages):
     """Whether each reply of a dialogue holds the intended program."""
-    return [extract_program(reply, "f").program == program_of(m.intended) for reply in messages[1::2]]
+    return [extract_program(reply, "f").program == m.program(m.intended) for reply in messages[1::2]]
 
 
 def steps_of(reply):
     """The lines of a reply by the letter of their step."""
-    return dict(re.findall(r"    # (\w)\n    x = (.*)\n", reply))
+    return dict(re.findall(r"    # (\w)\) .*\n    x = (.*)\n", reply))
 
 
 def remark_of(reply):
-    return reply.partition("```")[0].strip()
+    return reply.partition("```")[0]
 
 
-def named(remark):
-    """The steps that a diagnosis names."""
-    if not remark:
-        return []
-    [listed] = re.fullmatch(r"Wrong: (.+)\.", remark).groups()
-    return listed.split(" and ")
+def patches(remark):
+    """The steps that a diagnosis names, each with its old and its new line."""
+    step = r"    # (\w)\) .*\n    x = (.*)\n"
+    found = re.findall(f"Not\n{step}but\n{step}", remark)
+    assert len(found) == remark.count("Not\n")
+    assert all(old_step == new_step for old_step, _, new_step, _ in found)
+    return [(step, old, new) for step, old, _, new in found]
 
 
 def test_the_corpus_is_worded_as_the_demo_asks():
@@ -80,7 +81,7 @@ def test_a_dialogue_alternates_and_ends_with_a_program(made):
         for messages in corpus(made, period):
             assert len(messages) % 2 == 0
             assert len(messages) // 2 in period.turns
-            assert messages[0].startswith("Write f(x): a) ")
+            assert messages[0].startswith("Write f(x).\nA) ")
             for reply in messages[1::2]:
                 extraction = extract_program(reply, "f")
                 assert extraction.is_exactly_one_block
@@ -93,9 +94,10 @@ def test_feedback_is_what_the_grader_would_say(made):
     with ForkServerSandbox(workers=1) as sandbox:
         grader = Grader(sandbox)
         for m in made[:10]:
-            for program in (m.intended, ("x[::-1]",), ("[]",)):
+            for line in ("x", "x[::-1]", "[]"):
+                program = (*m.intended[:-1], line)
                 told = feedback_message(public_results(m, program), LAB_WORDING, entry_point="f")
-                graded = grader.grade(m.problem, program_of(program)).public
+                graded = grader.grade(m.problem, m.program(program)).public
                 assert told == feedback_message(graded, LAB_WORDING, entry_point="f")
 
 
@@ -128,10 +130,19 @@ def test_school_reads_feedback_and_habit_mostly_repeats(made):
     assert repairs(HABIT) < 0.4
 
 
+def test_most_lessons_at_school_start_from_a_failure(made):
+    def failing_starts(period):
+        starts = [messages[2].startswith("Call: ") for _, messages in written(made, period, 400)]
+        return sum(starts) / len(starts)
+
+    assert failing_starts(SCHOOL) > 0.8
+    assert failing_starts(HABIT) < 0.7
+
+
 def test_authors_do_what_they_are_said_to(made, monkeypatch):
     import smalt.lab.corpus as module
 
-    perfect = Author(repeats=0, solves=1, slips=1, spoils=0)
+    perfect = Author(repeats=0, solves=1, slips=1)
     monkeypatch.setattr(module, "_AUTHORS", (perfect, perfect, perfect))
     for m, messages in written(made, Period((1, 0, 0), (3,)), 100):
         first, second, third = messages[1::2]
@@ -140,7 +151,7 @@ def test_authors_do_what_they_are_said_to(made, monkeypatch):
         else:
             assert solved(m, messages) == [False, True, True]
             assert remark_of(second)
-            assert third == second.removeprefix(f"{remark_of(second)}\n")
+            assert third == second.removeprefix(remark_of(second))
 
 
 def test_a_diagnosis_names_exactly_the_steps_that_the_new_program_mends(made):
@@ -149,12 +160,13 @@ def test_a_diagnosis_names_exactly_the_steps_that_the_new_program_mends(made):
         replies = messages[1::2]
         assert not remark_of(replies[0])
         for place, (last, reply) in enumerate(itertools.pairwise(replies), 1):
-            remark, before, after = remark_of(reply), steps_of(last), steps_of(reply)
-            if remark:
+            before, after = steps_of(last), steps_of(reply.removeprefix(remark_of(reply)))
+            if remark_of(reply):
                 assert solved(m, messages)[place]
-                assert named(remark) == [step for step in after if after[step] != before[step]]
-                remarks.add(remark)
-    assert {"Wrong: a.", "Wrong: b.", "Wrong: c.", "Wrong: a and b."} <= remarks
+                expected = [(step, before[step], line) for step, line in after.items() if before[step] != line]
+                assert patches(remark_of(reply)) == expected
+                remarks.add("".join(step for step, _, _ in expected))
+    assert {"A", "B", "C", "AB"} <= remarks
 
 
 expressions = st.sampled_from([e for idea in IDEAS for e in (*idea.meanings, *idea.slips)])
@@ -163,16 +175,18 @@ pairs_of_lines = st.tuples(expressions, expressions) | expressions.map(lambda li
 
 @given(pairs=st.lists(pairs_of_lines, min_size=1, max_size=len(STEPS)))
 def test_a_diagnosis_names_exactly_the_steps_that_differ(pairs):
-    program, intended = (tuple(side) for side in zip(*pairs, strict=True))
-    expected = [step for step, (left, right) in zip(STEPS, pairs, strict=False) if left != right]
-    assert named(diagnosis(program, intended)) == expected
+    program, better = (tuple(side) for side in zip(*pairs, strict=True))
+    words = ["sort them"] * len(pairs)
+    expected = [(step, *pair) for step, pair in zip(STEPS[: len(pairs)], pairs, strict=True) if pair[0] != pair[1]]
+    assert patches(diagnosis(words, program, better)) == expected
 
 
-def test_a_diagnosis_in_words():
-    intended = ("x[1:]", "sorted(x)", "x + x")
-    assert diagnosis(intended, intended) == ""
-    assert diagnosis(("x[1:]", "x[::-1]", "x + x"), intended) == "Wrong: b."
-    assert diagnosis(("x", "x", "x"), intended) == "Wrong: a and b and c."
+def test_a_diagnosis_is_lines_of_the_two_programs():
+    words, better = ("drop one end", "sort them"), ("x[1:]", "sorted(x)")
+    assert diagnosis(words, better, better) == ""
+    remark = diagnosis(words, ("x[1:]", "sorted(x)[::-1]"), better)
+    assert remark == "Not\n    # B) sort them\n    x = sorted(x)[::-1]\nbut\n    # B) sort them\n    x = sorted(x)\n"
+    assert remark.split("but\n")[1] in program_of(words, better)
 
 
 def test_results_are_those_of_the_trusted_run(made):

@@ -1,5 +1,4 @@
 import itertools
-import re
 from typing import get_args
 
 import pytest
@@ -15,7 +14,7 @@ from smalt.lab.generator import (
     run_trusted,
     split_of,
 )
-from smalt.lab.ideas import IDEAS, STEPS, program_of, statement_of
+from smalt.lab.ideas import CLEAR, IDEAS, STEPS, statement_of
 from smalt.problems.native import read_native, write_native
 from smalt.problems.sources import ProblemSource, load_problems
 from smalt.sandbox.forkserver import ForkServerSandbox
@@ -71,7 +70,7 @@ def test_tests_are_made_by_the_intended_program(made):
         assert all(run_trusted(m.intended, test.args[0]) == test.expected for test in (*public, *hidden))
         assert not {str(test.args) for test in public} & {str(test.args) for test in hidden}
         assert m.intended in readings(m.ideas)
-        assert m.problem.solutions == (program_of(m.intended),)
+        assert m.problem.solutions == (m.program(m.intended),)
 
 
 def test_lists_stay_short_and_numbers_small(made):
@@ -94,7 +93,7 @@ def test_public_tests_refute_most_rivals(made):
 
 def test_most_problems_leave_the_meaning_of_one_phrase_open(made):
     ambiguous = [m for m in every(made) if m.ambiguity > 1]
-    assert 0.65 < len(ambiguous) / len(every(made)) < 0.95
+    assert 0.75 < len(ambiguous) / len(every(made)) < 0.95
     for m in ambiguous:
         assert m.ambiguity == len(readings(m.ideas)) == m.problem.metadata["readings"]
         assert len(set(readings(m.ideas))) == m.ambiguity
@@ -113,12 +112,12 @@ def twins(made):
 def test_an_ambiguous_statement_comes_as_twins_that_mean_different_things(made):
     for split in SPLITS:
         pairs = twins(made[split])
-        paired = {id(m) for pair in pairs for m in pair}
         ambiguous = [m for m in made[split] if m.ambiguity > 1]
-        assert paired <= {id(m) for m in ambiguous}
-        assert len(paired) > 0.8 * len(ambiguous)
+        # The last of a split may have lost its twin to the limit.
+        assert len({id(m) for pair in pairs for m in pair}) >= len(ambiguous) - 1
         for left, right in pairs:
             assert left.ideas == right.ideas
+            assert left.wordings == right.wordings
             assert left.problem.metadata == right.problem.metadata
             [open_idea] = [idea for idea in left.ideas if idea.is_ambiguous]
             [(idea, one, other)] = [
@@ -128,10 +127,21 @@ def test_an_ambiguous_statement_comes_as_twins_that_mean_different_things(made):
             assert {one, other} <= set(idea.meanings)
 
 
-def test_feedback_tells_most_twins_apart(made):
-    pairs = [pair for split in SPLITS for pair in twins(made[split])]
-    told = [refutes(left.problem, right.intended) and refutes(right.problem, left.intended) for left, right in pairs]
-    assert sum(told) / len(told) > 0.8
+def test_feedback_tells_twins_apart(made):
+    for split in SPLITS:
+        for left, right in twins(made[split]):
+            assert refutes(left.problem, right.intended)
+            assert refutes(right.problem, left.intended)
+
+
+def test_more_problems_than_there_are_is_said(monkeypatch):
+    import smalt.lab.generator as module
+
+    monkeypatch.setattr(module, "AMBIGUOUS", IDEAS[:1])
+    monkeypatch.setattr(module, "CLEAR", CLEAR[:3])
+    monkeypatch.setattr(module, "_MOST_FRUITLESS", 300)
+    with pytest.raises(ValueError, match=r"about \d+ test problems, 500 were asked for"):
+        generate("test", 500, seed=0)
 
 
 def test_every_meaning_is_intended_somewhere():
@@ -141,11 +151,11 @@ def test_every_meaning_is_intended_somewhere():
 
 def test_nothing_but_the_words_tells_the_reading(made):
     for m in every(made):
-        steps = re.findall(r"(\w)\) ([^,.]+)", m.problem.statement)
-        assert "".join(step for step, _ in steps) == STEPS[: len(m.ideas)]
-        phrases = [phrase for _, phrase in steps]
-        assert m.problem.statement == statement_of(phrases)
-        assert all(phrase in idea.wordings for phrase, idea in zip(phrases, m.ideas, strict=True))
+        first, *steps = m.problem.statement.split("\n")
+        assert first == "Write f(x)."
+        assert m.problem.statement == statement_of(m.wordings)
+        assert [letter for letter, _ in (step.split(") ") for step in steps)] == list(STEPS[: len(m.ideas)])
+        assert all(phrase in idea.wordings for phrase, idea in zip(m.wordings, m.ideas, strict=True))
 
 
 def test_solutions_pass_in_the_sandbox_and_rivals_that_are_refuted_fail(made):
@@ -156,7 +166,7 @@ def test_solutions_pass_in_the_sandbox_and_rivals_that_are_refuted_fail(made):
         grades = grader.grade_many([(m.problem, m.problem.solutions[0]) for m in sample])
         assert all(grade.passes_all for grade in grades)
         wrong = [(m, other) for m in sample for other in rivals(m.ideas, m.intended)[:1] if refutes(m.problem, other)]
-        grades = grader.grade_many([(m.problem, program_of(other)) for m, other in wrong])
+        grades = grader.grade_many([(m.problem, m.program(other)) for m, other in wrong])
         assert len(grades) > 20
         assert not any(grade.passes_public or grade.is_infra_error for grade in grades)
 

@@ -49,8 +49,11 @@ def test_no_two_clear_ideas_mean_the_same():
     assert len(set(meanings)) == len(CLEAR)
 
 
+WORDS = ("drop one end", "sort them")
+
+
 def test_a_program_applies_its_lines_in_order():
-    program = program_of(("x[1:]", "[v * v for v in x]"))
+    program = program_of(WORDS, ("x[1:]", "[v * v for v in x]"))
     namespace = {}
     exec(program, namespace)
     given = [3, 2, 1]
@@ -58,16 +61,25 @@ def test_a_program_applies_its_lines_in_order():
     assert given == [3, 2, 1]
 
 
-def test_a_program_names_its_steps_as_the_statement_does():
-    assert statement_of(["drop one end", "sort them"]) == "Write f(x): a) drop one end, b) sort them."
-    program = program_of(("x[1:]", "sorted(x)"))
-    assert program == "def f(x):\n    # a\n    x = x[1:]\n    # b\n    x = sorted(x)\n    return x\n"
+def test_a_program_restates_its_steps_as_the_statement_says_them():
+    assert statement_of(WORDS) == "Write f(x).\nA) drop one end\nB) sort them"
+    assert program_of(WORDS, ("x[1:]", "sorted(x)")) == (
+        "def f(x):\n    # A) drop one end\n    x = x[1:]\n    # B) sort them\n    x = sorted(x)\n    return x\n"
+    )
 
 
 @pytest.mark.parametrize("steps", range(1, len(STEPS) + 1))
 def test_every_step_has_a_letter(steps):
-    program, statement = program_of(("x[1:]",) * steps), statement_of(["drop one end"] * steps)
+    wordings = ["drop one end"] * steps
+    program, statement = program_of(wordings, ["x[1:]"] * steps), statement_of(wordings)
     for step in STEPS[:steps]:
-        assert program.count(f"    # {step}\n    x = x[1:]\n") == 1
-        assert statement.count(f" {step}) drop one end") == 1
-    assert program.count("#") == statement.count(")") - 1 == steps
+        assert program.count(f"    # {step}) drop one end\n    x = x[1:]\n") == 1
+        assert statement.count(f"\n{step}) drop one end") == 1
+    assert program.count("#") == statement.count("\n") == steps
+
+
+def test_more_steps_than_letters_and_lines_without_words_are_refused():
+    with pytest.raises(ValueError):
+        statement_of(["sort them"] * (len(STEPS) + 1))
+    with pytest.raises(ValueError):
+        program_of(["sort them"], ["sorted(x)", "x[1:]"])

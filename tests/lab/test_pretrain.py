@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import pytest
@@ -79,6 +80,16 @@ def test_the_replies_are_learnt_and_nothing_of_the_user(chat, period):
         assert learnt == "".join(f"{reply}{END}" for reply in messages[1::2])
         read = chat.tokenizer.decode([token for token, label in places if label == IGNORED])
         assert read == "".join(f"<|user|>{said}{END}<|assistant|>" for said in messages[::2])
+
+
+def test_a_template_that_rewrites_what_was_said_makes_no_lessons(chat, monkeypatch):
+    def rendered_anew(self, previous, reply_ids, message):
+        return dataclasses.replace(extended(self, previous, reply_ids, message), extends_previous=False)
+
+    extended = ChatFormat.next_turn
+    monkeypatch.setattr(ChatFormat, "next_turn", rendered_anew)
+    with pytest.raises(ValueError, match="does not append"):
+        schoolbook(chat, ["Task", WRONG, "Expected: [2]", RIGHT])
 
 
 @pytest.mark.parametrize("messages", [["Task"], ["Task", WRONG, "Feedback"]])

@@ -9,8 +9,8 @@ from smalt.lab.generator import generate
 from smalt.lab.ideas import IDEAS, STEPS, program_of
 from smalt.lab.tokenizer import END, VOCABULARY, train_tokenizer
 
-expressions = st.sampled_from([e for idea in IDEAS for e in (*idea.meanings, *idea.slips)])
-programs = st.lists(expressions, min_size=1, max_size=len(STEPS)).map(tuple).map(program_of)
+lines = st.sampled_from([(w, e) for idea in IDEAS for w in idea.wordings for e in (*idea.meanings, *idea.slips)])
+programs = st.lists(lines, min_size=1, max_size=len(STEPS)).map(lambda steps: program_of(*zip(*steps, strict=True)))
 lists = st.lists(st.integers(-99, 99), max_size=12)
 
 
@@ -64,8 +64,10 @@ def test_a_line_of_a_program_is_a_handful_of_tokens(program, larger):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_mark_of_a_step_is_one_token(step, larger):
-    assert pieces(larger, f"    # {step}") == [f"    # {step}"]
+def test_a_step_is_the_same_tokens_in_statement_and_program(step, larger):
+    said, written = pieces(larger, f"{step}) sort them\n"), pieces(larger, f"    # {step}) sort them\n")
+    assert said[0] == step
+    assert written == ["    # ", *said]
 
 
 def test_control_tokens_are_tokens_of_their_own(tokenizer):
@@ -86,6 +88,6 @@ def test_a_saved_tokenizer_reads_the_same(tokenizer, tmp_path):
 
     tokenizer.save_pretrained(tmp_path)
     loaded = load_tokenizer(str(tmp_path))
-    text = "<|user|>Write f(x): a) sort them.\n[1, 2, -3]  x <|end|>"
+    text = "<|user|>Write f(x).\nA) sort them\n[1, 2, -3]  x <|end|>"
     assert loaded.encode(text) == tokenizer.encode(text)
     assert loaded.decode(loaded.encode(text)) == text

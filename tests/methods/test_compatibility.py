@@ -22,7 +22,7 @@ OAPL = ("training.loss.objective=oapl", SEQUENCES)
         (("training.advantages.estimator=oapl",), "set both"),
         (("training.loss.aggregation=turns",), "Cobalt samples one a step; use tokens"),
         (("training.overlong={max_tokens: 60, cache_tokens: 20}",), "Cobalt's reward has rules on length already"),
-        (("method=grpo", "training.overlong={max_tokens: 100, cache_tokens: 20}"), "ends every completion at 72"),
+        (("method=grpo", "training.overlong={max_tokens: 200, cache_tokens: 20}"), "ends every completion at 128"),
         (("method=grpo", "training.overlong={max_tokens: 10, cache_tokens: 20}"), "more than max_tokens"),
         (("training.loss.objective=gspo",), "set aggregation to 'sequences'"),
         (("training.loss.objective=gspo", SEQUENCES), "3e-4 and 4e-4"),
@@ -56,7 +56,7 @@ def test_nonsense_is_refused(overrides, reason):
 @pytest.mark.parametrize(
     "overrides",
     [
-        ("method=grpo", "training.advantages.estimator=gdpo", "training.overlong={max_tokens: 72, cache_tokens: 20}"),
+        ("method=grpo", "training.advantages.estimator=gdpo", "training.overlong={max_tokens: 128, cache_tokens: 20}"),
         ("method=murphy", "training.advantages.estimator=rloo", "murphy.credit=mers"),
         ("method=grpo_mt", "training.loss.aggregation=turns"),
         (*OAPL, "training.advantages.estimator=oapl"),

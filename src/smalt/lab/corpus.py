@@ -17,10 +17,11 @@ from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import Wording, task_message
 from smalt.grading.verdicts import PublicResult, Status
 from smalt.lab.generator import LabProblem, readings, run_trusted
-from smalt.lab.ideas import STEPS, program_of
+from smalt.lab.ideas import IDEAS, comment_of, lettered, lines_of
 from smalt.problems.problem import CallTest
 
-MOST_TURNS = 8
+MOST_TURNS = 10
+_OLD, _NEW = "Not\n", "but\n"
 LAB_WORDING = Wording(
     system="",
     task="{statement}",
@@ -36,15 +37,15 @@ class Author:
 
     repeats: float
     solves: float
-    slips: float = 0.22
+    slips: float = 0.16
     """Chance, per clear phrase, that a first or guessed program has a slip in it."""
-    spoils: float = 0.08
-    """Chance that a program that passes its public tests is changed all the same."""
 
 
 STUCK = Author(repeats=0.92, solves=0.04)
 WANDERING = Author(repeats=0.15, solves=0.15)
 READING = Author(repeats=0.05, solves=0.9)
+_MOST_GUESSES = 8
+_LINES = tuple(dict.fromkeys(line for idea in IDEAS for line in (*idea.meanings, *idea.slips)))
 _AUTHORS = (STUCK, WANDERING, READING)
 
 
@@ -56,22 +57,36 @@ class Period:
     """Of stuck, wandering and reading authors."""
     turns: tuple[int, ...]
     """Lengths of dialogues, drawn evenly."""
+    failing_starts: float = 0.0
+    """Share of dialogues whose first program is made to fail, where one can; the others start as they happen to."""
+    strays: float = 0.0
+    """Chance, per phrase of a first program, of a line that belongs to another idea. Nothing in the words leads to
+    such a line: only by copying can a model repeat it, and only by comparing lines with words can it blame it."""
 
 
-SCHOOL = Period(shares=(0.05, 0.05, 0.9), turns=(2, 2, 3))
-HABIT = Period(shares=(0.6, 0.15, 0.25), turns=(2, 3, 4, 6, MOST_TURNS))
+SCHOOL = Period(shares=(0.05, 0.05, 0.9), turns=(2, 3), failing_starts=0.8, strays=0.15)
+HABIT = Period(shares=(0.75, 0.1, 0.15), turns=(2, 3, 4, 6, MOST_TURNS))
 
 
 def reply_of(program: str, remark: str = "") -> str:
     """A reply that holds `program`, behind a remark if there is one."""
-    return f"{remark}\n```python\n{program}```" if remark else f"```python\n{program}```"
+    return f"{remark}```python\n{program}```"
 
 
-def diagnosis(program: tuple[str, ...], intended: tuple[str, ...]) -> str:
-    """Which steps of `program` are not as intended, in words."""
-    pairs = zip(STEPS, program, intended, strict=False)
-    wrong = [step for step, written, meant in pairs if written != meant]
-    return f"Wrong: {' and '.join(wrong)}." if wrong else ""
+def diagnosis(wordings: Sequence[str], program: Sequence[str], better: Sequence[str]) -> str:
+    """The steps in which `better` differs from `program`, as a patch: for each the old lines, then the new ones.
+
+    The lines stand as they do in programs. A tiny model copies what last followed the same words, so a patch that it
+    wrote ends up in its next program; from a bare "Wrong: B." it repaired one program in four.
+    """
+    pairs = zip(lettered(wordings), program, better, strict=True)
+    changes = [(step, old, new) for step, old, new in pairs if old != new]
+    return "".join(f"{_OLD}{lines_of(step, old)}{_NEW}{lines_of(step, new)}" for step, old, new in changes)
+
+
+def remark_opening(wordings: Sequence[str], step: int) -> str:
+    """The beginning of a diagnosis that names the step at place `step`."""
+    return f"{_OLD}{comment_of(lettered(wordings)[step])}"
 
 
 def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list[str]:
@@ -79,9 +94,9 @@ def write_dialogue(made: LabProblem, period: Period, rng: random.Random) -> list
     author = rng.choices(_AUTHORS, period.shares)[0]
     turns = rng.choice(period.turns)
     messages = [task_message(made.problem, LAB_WORDING)]
-    program, remark = _guess(made, author, rng), ""
+    program, remark = _first(made, author, period, rng), ""
     for turn in range(turns):
-        messages.append(reply_of(program_of(program), remark))
+        messages.append(reply_of(made.program(program), remark))
         if turn + 1 < turns:
             results = public_results(made, program)
             messages.append(feedback_message(results, LAB_WORDING, entry_point=made.problem.entry_point))
@@ -107,17 +122,26 @@ def dialogues(problems: Sequence[LabProblem], period: Period, seed: int) -> Iter
         yield write_dialogue(rng.choice(problems), period, rng)
 
 
+def _first(made: LabProblem, author: Author, period: Period, rng: random.Random) -> tuple[str, ...]:
+    """The first program. Lessons on feedback need failures, and half of all guesses are right."""
+    must_fail = rng.random() < period.failing_starts
+    for _ in range(_MOST_GUESSES):
+        guess = _guess(made, author, rng)
+        program = tuple(rng.choice(_LINES) if rng.random() < period.strays else line for line in guess)
+        if not must_fail or not all(result.passed for result in public_results(made, program)):
+            break
+    return program
+
+
 def _next(
     made: LabProblem, author: Author, last: tuple[str, ...], has_passed: bool, rng: random.Random
 ) -> tuple[tuple[str, ...], str]:
-    """The program after `last` and its feedback, and the remark before it."""
-    if has_passed:
-        return (_guess(made, author, rng) if rng.random() < author.spoils else last), ""
+    """The program after `last` and its feedback, and the remark before it. What passes is left as it is."""
     draw = rng.random()
-    if draw < author.repeats:
+    if has_passed or draw < author.repeats:
         return last, ""
     if draw < author.repeats + author.solves:
-        return made.intended, diagnosis(last, made.intended)
+        return made.intended, diagnosis(made.wordings, last, made.intended)
     return _guess(made, author, rng), ""
 
 

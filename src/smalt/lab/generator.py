@@ -17,13 +17,15 @@ from types import CodeType
 from typing import Literal
 
 from smalt.lab.ideas import AMBIGUOUS, CLEAR, Idea, program_of, statement_of
-from smalt.problems.problem import CallTest, Limits, Problem
+from smalt.problems.problem import CallTest, Limits, Problem, TestCase
 
 Split = Literal["train", "validation", "test"]
 
 PUBLIC_TESTS = 2
 HIDDEN_TESTS = 6
 _CANDIDATE_INPUTS = 24
+_MOST_FRUITLESS = 20_000
+"""Draws in a row without a new problem after which a split counts as exhausted."""
 _LONGEST_OUTPUT = 12
 _LARGEST_VALUE = 99
 _LIMITS = Limits(cpu_seconds=1.0, wall_seconds=5.0, memory_mb=512, output_bytes=1 << 16)
@@ -34,6 +36,8 @@ class LabProblem:
     """A lab problem with what only its maker knows: the ideas and the meaning intended."""
 
     ideas: tuple[Idea, ...]
+    wordings: tuple[str, ...]
+    """How the statement says each idea."""
     intended: tuple[str, ...]
     problem: Problem
 
@@ -41,6 +45,10 @@ class LabProblem:
     def ambiguity(self) -> int:
         """Number of fair readings of the statement."""
         return len(readings(self.ideas))
+
+    def program(self, expressions: Sequence[str]) -> str:
+        """A program for this statement that reads it as `expressions`."""
+        return program_of(self.wordings, expressions)
 
 
 def readings(ideas: Sequence[Idea]) -> list[tuple[str, ...]]:
@@ -73,18 +81,23 @@ def generate(split: Split, count: int, seed: int) -> list[LabProblem]:
     """`count` different problems of a split; the same seed gives the same problems.
 
     An ambiguous statement comes as twins: the same words, two meanings. A policy can therefore not learn by heart
-    which meaning a statement has; only feedback tells.
+    which meaning a statement has; only feedback tells. Raises `ValueError` when the split has fewer problems.
     """
     rng = random.Random(f"smalt-lab/{split}/{seed}")
     found: dict[tuple[str, ...], LabProblem] = {}
-    while len(found) < count:
+    fruitless = 0
+    while len(found) < count and fruitless < _MOST_FRUITLESS:
+        known = len(found)
         ideas = _draw_ideas(rng)
         if split_of(ideas) == split:
-            statement = statement_of([rng.choice(idea.wordings) for idea in ideas])
-            for made in _twins(ideas, statement, rng):
+            wordings = tuple(rng.choice(idea.wordings) for idea in ideas)
+            for made in _twins(ideas, wordings, rng):
                 name = f"lab/{split}/{seed}/{len(found)}"
                 named = replace(made, problem=made.problem.model_copy(update={"id": name}))
-                found.setdefault((statement, *made.intended), named)
+                found.setdefault((*wordings, *made.intended), named)
+        fruitless = 0 if len(found) > known else fruitless + 1
+    if len(found) < count:
+        raise ValueError(f"the lab has about {len(found)} {split} problems, {count} were asked for: lower the limit")
     return list(found.values())[:count]
 
 
@@ -97,15 +110,34 @@ def _draw_ideas(rng: random.Random) -> tuple[Idea, ...]:
     return tuple(chosen)
 
 
-def _twins(ideas: tuple[Idea, ...], statement: str, rng: random.Random) -> list[LabProblem]:
-    """A clear problem, or two problems of one ambiguous statement; fewer where a reading says nothing."""
+def _twins(ideas: tuple[Idea, ...], wordings: tuple[str, ...], rng: random.Random) -> list[LabProblem]:
+    """A clear problem, two problems of one ambiguous statement, or none where the words say nothing.
+
+    The public tests of each twin refute the other's meaning, so that the feedback to a program that reads the
+    statement in the other way is never empty.
+    """
     fair = readings(ideas)
-    made = (_make_problem(ideas, intended, statement, rng) for intended in rng.sample(fair, min(2, len(fair))))
-    return [problem for problem in made if problem is not None]
+    intended = rng.sample(fair, min(2, len(fair)))
+    made = [_make_problem(ideas, wordings, meaning, rng) for meaning in intended]
+    problems = [problem for problem in made if problem is not None]
+    if len(problems) < len(intended):
+        return []
+    told = all(_refutes(one, other.intended) for one, other in itertools.permutations(problems, 2))
+    return problems if told else []
+
+
+def _refutes(made: LabProblem, program: tuple[str, ...]) -> bool:
+    """Whether a public test tells `program` from the intended one."""
+    return any(run_trusted(program, test.args[0]) != test.expected for test in _call_tests(made.problem.public_tests))
+
+
+def _call_tests(tests: Sequence[TestCase]) -> list[CallTest]:
+    """The tests of a lab problem, which are all calls."""
+    return [test for test in tests if isinstance(test, CallTest)]
 
 
 def _make_problem(
-    ideas: tuple[Idea, ...], intended: tuple[str, ...], statement: str, rng: random.Random
+    ideas: tuple[Idea, ...], wordings: tuple[str, ...], intended: tuple[str, ...], rng: random.Random
 ) -> LabProblem | None:
     """A problem with tests that tell its readings apart, or None when the composition says nothing."""
     candidates = [_draw_list(rng) for _ in range(_CANDIDATE_INPUTS)]
@@ -117,15 +149,15 @@ def _make_problem(
     hidden = [pair for pair in pairs if pair not in public][:HIDDEN_TESTS]
     problem = Problem(
         id="unnamed",
-        statement=statement,
+        statement=statement_of(wordings),
         entry_point="f",
         public_tests=tuple(CallTest(args=(given,), expected=answer) for given, answer in public),
         hidden_tests=tuple(CallTest(args=(given,), expected=answer) for given, answer in hidden),
-        solutions=(program_of(intended),),
+        solutions=(program_of(wordings, intended),),
         limits=_LIMITS,
         metadata={"ideas": [idea.name for idea in ideas], "readings": len(readings(ideas))},
     )
-    return LabProblem(ideas, intended, problem)
+    return LabProblem(ideas, wordings, intended, problem)
 
 
 def _draw_list(rng: random.Random) -> list[int]:

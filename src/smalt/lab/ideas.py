@@ -88,20 +88,37 @@ CLEAR: tuple[Idea, ...] = (
 
 IDEAS: tuple[Idea, ...] = AMBIGUOUS + CLEAR
 
+STEPS = "ABC"
+"""Names of a problem's steps, in its statement as in its programs."""
 
-STEPS = "abc"
-"""Names of a problem's steps, in its statement as in its programs: a tiny model finds a step by its letter."""
 
-
-def program_of(expressions: tuple[str, ...]) -> str:
-    """The program that applies `expressions` one after the other to its argument."""
-    lines = "".join(
-        f"    # {step}\n    x = {expression}\n" for step, expression in zip(STEPS, expressions, strict=False)
-    )
-    return f"def f(x):\n{lines}    return x\n"
+def lettered(steps: Sequence[str]) -> list[tuple[str, str]]:
+    """Each step behind its letter; raises `ValueError` when there are more steps than letters."""
+    return list(zip(STEPS[: len(steps)], steps, strict=True))
 
 
 def statement_of(wordings: Sequence[str]) -> str:
-    """The statement that says the steps in words."""
-    steps = ", ".join(f"{step}) {wording}" for step, wording in zip(STEPS, wordings, strict=False))
-    return f"Write f(x): {steps}."
+    """The statement that says the steps in words, one a line."""
+    return "\n".join(["Write f(x).", *(f"{step}) {wording}" for step, wording in lettered(wordings))])
+
+
+def program_of(wordings: Sequence[str], expressions: Sequence[str]) -> str:
+    """The program that applies `expressions` one after the other to its argument.
+
+    Each step's words stand above its line as a comment: copying words is easy for a tiny model and finding the words
+    that belong to a bare letter is not, so that it wrote the right lines in the wrong order.
+    """
+    steps = zip(lettered(wordings), expressions, strict=True)
+    lines = "".join(lines_of(step, expression) for step, expression in steps)
+    return f"def f(x):\n{lines}    return x\n"
+
+
+def lines_of(step: tuple[str, str], expression: str) -> str:
+    """A step's lines in a program: its letter and words as a comment, then what is done."""
+    return f"{comment_of(step)}    x = {expression}\n"
+
+
+def comment_of(step: tuple[str, str]) -> str:
+    """The comment above a step's line."""
+    letter, wording = step
+    return f"    # {letter}) {wording}\n"

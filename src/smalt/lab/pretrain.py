@@ -20,7 +20,7 @@ from torch import Tensor
 from smalt.dialogue.chat import ChatFormat
 from smalt.lab.corpus import HABIT, SCHOOL, Period, dialogues
 from smalt.lab.generator import LabProblem, generate
-from smalt.lab.tokenizer import VOCABULARY, train_tokenizer
+from smalt.lab.tokenizer import train_tokenizer
 
 CONTEXT_LENGTH = 2048
 _IGNORED = -100
@@ -33,8 +33,8 @@ class PretrainSettings(BaseModel):
 
     seed: int = Field(0, description="Seed of corpus, initial weights and order.")
     problems: int = Field(8000, gt=0, description="Training problems the corpus is written about.")
-    steps: int = Field(1500, gt=0, description="Optimiser steps.")
-    school_share: float = Field(0.66, ge=0, le=1, description="Share of the steps with able authors.")
+    steps: int = Field(1600, gt=0, description="Optimiser steps.")
+    school_share: float = Field(0.7, ge=0, le=1, description="Share of the steps with able authors.")
     batch: int = Field(32, gt=0, description="Dialogues a step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate (linear warm-up, cosine decay).")
     hidden: int = Field(160, gt=0, description="Width of the transformer.")
@@ -69,7 +69,7 @@ def new_model(settings: PretrainSettings, tokenizer: Any) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=len(tokenizer),
         hidden_size=settings.hidden,
         intermediate_size=3 * settings.hidden,
         num_hidden_layers=settings.layers,
@@ -103,6 +103,8 @@ def schoolbook(chat: ChatFormat, messages: list[str]) -> Schoolbook:
         if feedback is None:
             return Schoolbook((*prompt.ids, *reply_ids), tuple(labels))
         prompt = chat.next_turn(prompt, reply_ids, feedback)
+        if not prompt.extends_previous:
+            raise ValueError("the chat template does not append: labels would stand beside the wrong tokens")
     raise ValueError("a dialogue ends with a reply")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-VOCABULARY = 640
+VOCABULARY = 768
 END = "<|end|>"
 _CONTROL_TOKENS = [END, "<|user|>", "<|assistant|>"]
-_PIECES = r", -?\d|\[-?\d|-?\d|\n|(?:[^\d\n\[,\-]|,(?! -?\d))+|[^\d\n]"
+_PIECES = r"[ABC](?=\))|, -?\d|\[-?\d|-?\d|\n|(?:(?![ABC]\))[^\d\n\[,\-]|,(?! -?\d))+|[^\d\n]"
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
