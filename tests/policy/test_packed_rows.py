@@ -93,8 +93,10 @@ def assert_like_alone(model, rows):
     found_gradients, expected_gradients = gradients(model, found), gradients(model, expected)
     assert found_gradients.keys() == expected_gradients.keys()
     largest = max(gradient.norm() for gradient in expected_gradients.values())
+    # Gradients that are 0 but for rounding (the queries of a token that sees only its like) have the size of the
+    # largest one's last digits.
     for name, gradient in expected_gradients.items():
-        assert (found_gradients[name] - gradient).norm() <= 1e-4 * (gradient.norm() + 1e-3 * largest), name
+        assert (found_gradients[name] - gradient).norm() <= 1e-4 * (gradient.norm() + 1e-2 * largest), name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
