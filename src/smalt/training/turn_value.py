@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from smalt.policy.local_sampler import left_padded
+from smalt.policy.padding import left_padded
 
 _NAME = "turn_value"
 
