@@ -1,5 +1,6 @@
 """Comparison files: what every run gets, and what is refused before any work is done."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,11 @@ def test_the_lab_comparison_has_the_eight_methods():
     assert settings.training.budget.sampled_tokens == 200_000
     assert settings.training.sampling == load_recipe(DEMO_RECIPE).training.sampling
     assert all(its.problems.validation is None for its in plan.runs.values())
+
+
+def test_a_plan_crosses_to_another_process_as_it_is():
+    plan = load_plan(LAB, Wishes(seeds=1))
+    assert pickle.loads(pickle.dumps(plan)) == plan
 
 
 def test_a_run_is_the_base_with_common_and_own_changes(tmp_path):

@@ -52,10 +52,10 @@ def file(schooled_folder, tmp_path_factory):
     return path
 
 
-def compare(file, folder, **wishes):
+def compare(file, folder, jobs=1, **wishes):
     """Execute a comparison; the figures and what was printed."""
     out = Console(file=io.StringIO(), width=200)
-    summary = Comparison(load_plan(file, Wishes(**wishes)), folder, out).execute()
+    summary = Comparison(load_plan(file, Wishes(**wishes)), folder, out).execute(jobs)
     return summary, out.file.getvalue()
 
 
@@ -151,6 +151,25 @@ def test_seeds_may_be_added(finished, file):
     assert wider.seeds == 2
     assert (folder / "grpo/seed-1/summary.json").exists()
     assert wider.methods[0].evaluation.problems == summary.before.problems
+
+
+def test_seeds_run_at_once_in_processes_of_their_own(file, tmp_path):
+    plan = load_plan(file, Wishes(methods=("grpo",), seeds=2))
+    alone = Comparison(plan, tmp_path / "alone", Console(file=io.StringIO())).execute()
+    said = Console(file=io.StringIO(), width=200)
+    together = Comparison(plan, tmp_path / "together", said).execute(jobs=2)
+    assert together.seeds == 2
+    assert [m.evaluation for m in together.methods] == [m.evaluation for m in alone.methods]
+    assert "seed 1 is done" in said.file.getvalue()
+    assert "grpo, seed 1" in (tmp_path / "together/seed-1.log").read_text()
+
+
+def test_a_seed_that_fails_leaves_the_others_their_results(file, tmp_path):
+    (tmp_path / "grpo/seed-0").mkdir(parents=True)
+    (tmp_path / "grpo/seed-0/stages.json").write_text("{")
+    with pytest.raises(Exception, match="property name"):
+        compare(file, tmp_path, jobs=2, methods=("grpo",), seeds=2)
+    assert (tmp_path / "grpo/seed-1/report.html").exists()
 
 
 def test_curves_are_means_on_the_stretch_that_all_runs_cover():

@@ -15,6 +15,7 @@ from smalt.cli.errors import readable_errors
 @click.option("--seeds", type=click.IntRange(min=1), help="Runs of each method; RECIPE's number or 5 by default.")
 @click.option("--tokens", type=click.IntRange(min=1), help="Budget of a run: tokens that the policy writes.")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Budget of a run: seconds of training.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Seeds run at once.")
 @click.option("--set", "overrides", multiple=True, metavar="A.B=C", help="Set a field of every run; repeatable.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the runs and the report.")
 @readable_errors
@@ -24,6 +25,7 @@ def compare(
     seeds: int | None,
     tokens: int | None,
     seconds: float | None,
+    jobs: int,
     overrides: tuple[str, ...],
     out: Path,
 ) -> None:
@@ -45,6 +47,6 @@ def compare(
     budget = {cost: amount for cost, amount in amounts.items() if amount is not None}
     plan = load_plan(recipe, Wishes(names, seeds, budget, overrides))
     console = Console()
-    summary = Comparison(plan, out, console).execute()
+    summary = Comparison(plan, out, console).execute(jobs)
     console.print(text_table("Pass@1 by turn, % (95 % interval)", overview_rows(summary)))
     console.print(f"Report: {out / 'comparison.html'}", highlight=False)

@@ -61,6 +61,15 @@ class Plan:
         """The methods' names, in the order given."""
         return list(dict.fromkeys(name for name, _ in self.runs))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Cross to another process as plain data: classes of settings are made at run time and cannot be pickled."""
+        plain = {key: settings.model_dump(mode="json") for key, settings in self.runs.items()}
+        return _plan_of_plain_settings, (self.budget, self.seeds, plain)
+
+
+def _plan_of_plain_settings(budget: TrainingBudget, seeds: int, plain: Mapping[tuple[str, int], Sections]) -> Plan:
+    return Plan(budget, seeds, {key: recipe_settings(raw, f"{key[0]}, seed {key[1]}") for key, raw in plain.items()})
+
 
 @dataclass(frozen=True)
 class Wishes:
