@@ -37,7 +37,7 @@ def test_the_lab_comparison_has_the_eight_methods():
     assert credits == ["mars", "mers", "none"]
     settings = plan.runs["rlef", 4]
     assert (settings.method, settings.seed, settings.training.max_steps) == ("rlef", 4, None)
-    assert settings.training.budget.sampled_tokens == 200_000
+    assert settings.training.budget.sampled_tokens == 300_000
     assert settings.training.sampling == load_recipe(DEMO_RECIPE).training.sampling
     assert all(its.problems.validation is None for its in plan.runs.values())
 
