@@ -18,6 +18,7 @@ SCRATCH = "/smalt-scratch"
 SCRATCH_BYTES = 32 << 20
 _SCRATCH_FILES = 1024
 DEVICES = ("/dev/null", "/dev/urandom")
+_STANDARD_STREAMS = ("dev/stdin", "dev/stdout", "dev/stderr")
 
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXECUTE = 1, 2, 4, 8
 _REMOUNT, _NO_ACCESS_TIMES, _NO_FOLDER_TIMES = 32, 1024, 2048
@@ -62,6 +63,9 @@ def enter(mount_point: Path, readable: Iterable[str], owner: int) -> None:
     for path, descriptor in sources:
         _put(path, descriptor, mount_point / path.lstrip("/"))
         os.close(descriptor)
+    # For those who look whether they exist before they open them (see `streams`); empty.
+    for path in _STANDARD_STREAMS:
+        (mount_point / path).touch()
     _make_scratch(mount_point, owner)
     _change_root(mount_point)
 
