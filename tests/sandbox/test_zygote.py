@@ -37,10 +37,11 @@ def test_jobs_survive_the_death_of_the_process_that_forks(run: Run, sandbox: For
 def test_its_death_in_mid_job_takes_no_result_with_it(run: Run, sandbox: ForkServerSandbox) -> None:
     program = "import time\ndef f(n):\n    time.sleep(0.6 if n == 1 else 0)\n    return n"
     run(program)
+    before = zygote(sandbox)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, program, *(CallInput("f", (n,)) for n in range(4)), is_separate=True)
         time.sleep(0.3)
-        os.kill(zygote(sandbox), signal.SIGKILL)
+        os.kill(before, signal.SIGKILL)
         assert [execution.value for execution in running.result()] == [0, 1, 2, 3]
 
 
