@@ -227,9 +227,16 @@ HOSTILE = {
     "prose after lines of code": "x = 1\n" * 1500 + "which is all.\n" * 60,
     "lines that may be code": "x = (\n\n" * 2000,
     "carriage returns": "\r" * 50_000,
+    "a formatted string": fenced("x = f'" + "{x!r:{y}}" * 50_000 + "'\n"),
+    "continued lines": fenced("x = \\\n" * 200_000 + "1\n"),
     "NUL": fenced("print('\0')\n"),
     "surrogate": fenced("print('\ud800')\n"),
 }
+
+
+def test_a_program_too_long_to_be_parsed_is_taken_by_its_fence() -> None:
+    program = SOLVE + "# " + "x" * 100_000 + "\n"
+    assert extract_program(f"Try:\n{fenced(program)}", "solve").program == program
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -30,6 +30,26 @@ def test_detection_by_fields(tmp_path, fields, expected):
     assert detect_format(write(tmp_path / "p.jsonl", dict.fromkeys(fields))).name == expected
 
 
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("humanevalplus/HumanEvalPlus-OriginFmt.jsonl.gz", "evalplus"),
+        ("mbppplus/MbppPlus-OriginFmt.jsonl.gz", "evalplus"),
+        ("humaneval/HumanEval.jsonl.gz", "humaneval"),
+    ],
+)
+def test_detection_of_real_files(file, expected):
+    assert detect_format(data_file(file)).name == expected
+
+
+def test_what_humaneval_plus_and_humaneval_share_is_told_apart_by_the_test(tmp_path):
+    record = {"task_id": "H/0", "prompt": "def f(x):\n", "entry_point": "f", "canonical_solution": "    return x\n"}
+    plain, listed = "def check(candidate):\n    ", "inputs = [[1], [2]]\n    results = [1, 2]\n"
+    for test, expected in (("assert candidate(1) == 1", "humaneval"), (listed, "evalplus")):
+        path = write(tmp_path / "p.jsonl", {**record, "test": plain + test})
+        assert detect_format(path).name == expected
+
+
 def test_an_unknown_format_lists_the_known_ones(tmp_path):
     with pytest.raises(ProblemFileError) as caught:
         read_problems(write(tmp_path / "p.jsonl", {"question": 1}))

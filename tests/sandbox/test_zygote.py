@@ -2,11 +2,14 @@
 
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from smalt.sandbox.execution import CallInput, CodeInput, Outcome
 from smalt.sandbox.forkserver import ForkServerSandbox
+from smalt.sandbox.worker import zygote as zygotes
 from smalt.sandbox.worker.processes import children
 from tests.sandbox.conftest import Run, guardians, is_alive, runner, wait_until
 
@@ -29,6 +32,39 @@ def test_jobs_survive_the_death_of_the_process_that_forks(run: Run, sandbox: For
     executions = run(PROGRAM, *CALLS, is_separate=is_separate)
     assert [execution.value for execution in executions] == [0, 2, 4]
     assert zygote(sandbox) != before
+
+
+def test_its_death_in_mid_job_takes_no_result_with_it(run: Run, sandbox: ForkServerSandbox) -> None:
+    program = "import time\ndef f(n):\n    time.sleep(0.6 if n == 1 else 0)\n    return n"
+    run(program)
+    before = zygote(sandbox)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, program, *(CallInput("f", (n,)) for n in range(4)), is_separate=True)
+        time.sleep(0.3)
+        os.kill(before, signal.SIGKILL)
+        assert [execution.value for execution in running.result()] == [0, 1, 2, 3]
+
+
+def test_a_late_answer_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a zygote answers too late, no later order gets that answer: there is no later order."""
+    monkeypatch.setattr(zygotes, "_ANSWER_SECONDS", 0.1)
+    late = zygotes.Zygote(_start_late)
+    for _ in range(2):
+        with pytest.raises(BrokenPipeError):
+            late.spawn(b"order")
+        assert late.has_ended and not is_alive(late.pid)
+        time.sleep(0.2)
+    late.end()
+
+
+def _start_late(channel: int) -> int:
+    """Fork a process that answers every order after 0.2 seconds."""
+    pid = os.fork()
+    if pid == 0:
+        while os.read(channel, 100):
+            time.sleep(0.2)
+            os.write(channel, b"12345")
+    return pid
 
 
 @pytest.mark.parametrize("is_separate", [False, True])

@@ -34,6 +34,20 @@ READING = {
     "*open(0)": "_, numbers = [*open(0)]\nprint(sum(map(int, numbers.split())))",
     "stdin = open(0)": "import sys\nsys.stdin = open(0)\ninput()\nprint(sum(map(int, input().split())))",
     "/dev/stdin": "lines = open('/dev/stdin').readlines()\nprint(sum(map(int, lines[1].split())))",
+    "/dev/stdin, a path": "import pathlib\n"
+    "d = pathlib.Path('/dev/stdin').read_text().split()\nprint(sum(map(int, d[1:])))",
+    "/dev/stdin, the bytes of a path": "from pathlib import Path\n"
+    "print(sum(map(int, Path('/dev/stdin').read_bytes().split()[1:])))",
+    "/dev/stdin by io.open": "import io\n"
+    "with io.open(b'/dev/stdin') as f: f.readline(); print(sum(map(int, f.readline().split())))",
+    "/dev/stdin by os.open": "import os\n"
+    "d = os.read(os.open('/dev/stdin', os.O_RDONLY), 99).split()\nprint(sum(map(int, d[1:])))",
+    "/dev/stdin exists": "import os\n"
+    "assert os.path.exists('/dev/stdin') and os.access('/dev/stdin', os.R_OK)\nprint(6)",
+    "numpy.loadtxt of /dev/stdin": "import numpy as np\nprint(int(np.loadtxt('/dev/stdin', skiprows=1).sum()))",
+    "numpy.fromfile of /dev/stdin": "import numpy as np\nprint(int(np.fromfile('/dev/stdin', int, sep=' ')[1:].sum()))",
+    "fileinput of /dev/stdin": "import fileinput\n"
+    "l = [*fileinput.input('/dev/stdin')]\nprint(sum(map(int, l[1].split())))",
     "os.read(0, size)": "import os\nprint(sum(map(int, os.read(0, os.fstat(0).st_size).split()[1:])))",
     "os.read(0) in pieces": "import os\nd = b''\nwhile True:\n    p = os.read(0, 2)\n    if not p: break\n    d += p\n"
     "print(sum(map(int, d.split()[1:])))",
@@ -73,6 +87,10 @@ WRITING = {
     "os.write after print": "import os\nprint(end='', flush=True)\nos.write(sys.stdout.fileno() if False else 1, b'6')",
     "open(1, 'w')": "open(1, 'w').write('6\\n')",
     "/dev/stdout": "open('/dev/stdout', 'w').write('6\\n')",
+    "/dev/stdout, a path": "from pathlib import Path\nPath('/dev/stdout').write_text('6')",
+    "/dev/stdout by os.open": "import os\nos.write(os.open('/dev/stdout', os.O_WRONLY | os.O_CREAT, 0o666), b'6')",
+    "/dev/stdout and /dev/stderr": "print(6, file=open('/dev/stdout', 'w'))\n"
+    "print('seen', file=open('/dev/stderr', 'w'))",
     "__stdout__": "import sys\nsys.__stdout__.write('6\\n')",
     "a new wrapper": "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, write_through=True)\nprint(6)",
     "StringIO for stdout": "import io, sys\no = sys.stdout\nsys.stdout = b = io.StringIO()\nprint(6)\nsys.stdout = o\n"

@@ -6,6 +6,8 @@ import ast
 import threading
 import warnings
 
+MAX_CHARACTERS = 100_000
+"""Longer texts are not parsed: the parser takes quadratic time over a long formatted string, and holds the lock."""
 # The filters of warnings belong to the process, and replies are read in several threads.
 _FILTERS = threading.Lock()
 _DOING = (
@@ -15,7 +17,7 @@ _DOING = (
 
 
 def parse_module(text: str) -> ast.Module | None:
-    """Return the syntax tree of `text`, None when it is not Python. Never raises and never warns."""
+    """Return the syntax tree of `text`, None when it is not Python or too long. Never raises and never warns."""
     return _parse(text)[0]
 
 
@@ -25,6 +27,8 @@ def first_bad_line(text: str) -> int | None:
 
 
 def _parse(text: str) -> tuple[ast.Module | None, int | None]:
+    if len(text) > MAX_CHARACTERS:
+        return None, None
     with _FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

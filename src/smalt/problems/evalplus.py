@@ -22,6 +22,8 @@ from smalt.problems.infinity import literal_with_infinity
 from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase, ValueRule
 from smalt.problems.records import Record, read_records, unique_ids
 
+HUMANEVAL_PLUS_TEST = "def check(candidate):\n    inputs = ["
+"""What every test of HumanEval+ holds and none of HumanEval does."""
 _LOOP = """
 for i, (inp, exp) in enumerate(zip(inputs, results)):
     assertion({function}(*inp), exp, {tolerance})

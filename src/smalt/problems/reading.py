@@ -14,7 +14,7 @@ from pathlib import Path
 
 from smalt.problems.apps import read_apps
 from smalt.problems.codecontests import PUBLIC_COUNT, read_codecontests
-from smalt.problems.evalplus import read_evalplus
+from smalt.problems.evalplus import HUMANEVAL_PLUS_TEST, read_evalplus
 from smalt.problems.humaneval import read_humaneval
 from smalt.problems.kodcode import read_kodcode
 from smalt.problems.leetcode import read_leetcode
@@ -22,23 +22,26 @@ from smalt.problems.livecodebench import read_livecodebench
 from smalt.problems.mbpp import read_mbpp
 from smalt.problems.native import read_native
 from smalt.problems.problem import Problem
-from smalt.problems.records import ProblemFileError, read_records
+from smalt.problems.records import ProblemFileError, Record, read_records
 
 
 @dataclass(frozen=True)
 class Format:
     """A format: its name, the fields its records have, and its reader.
 
-    `fields` are groups of alternatives: a record fits when it has at least one field of each group.
+    `fields` are groups of alternatives: a record fits when it has at least one field of each group. Where two
+    formats have the same fields, `test_text` is what the `test` of one of them holds.
     """
 
     name: str
     fields: tuple[tuple[str, ...], ...]
     read: Callable[..., list[Problem]]
+    test_text: str = ""
 
-    def fits(self, fields: set[str]) -> bool:
-        """Whether a record with these fields can be of this format."""
-        return all(fields.intersection(group) for group in self.fields)
+    def fits(self, record: Record) -> bool:
+        """Whether a record can be of this format."""
+        has_fields = all(record.fields.keys() & set(group) for group in self.fields)
+        return has_fields and self.test_text in str(record.fields.get("test", ""))
 
     @property
     def needs(self) -> str:
@@ -46,15 +49,12 @@ class Format:
         return ", ".join(" or ".join(group) for group in self.fields)
 
 
+_HUMANEVAL_FIELDS = (("task_id",), ("prompt",), ("entry_point",), ("canonical_solution",), ("test",))
 # In the order of detection: the first that fits is taken.
 FORMATS = (
     Format("native", (("id",), ("statement",)), read_native),
-    Format(
-        "humaneval",
-        (("task_id",), ("prompt",), ("entry_point",), ("canonical_solution",), ("test",)),
-        read_humaneval,
-    ),
-    # HumanEval+ has HumanEval's fields and must be named.
+    Format("evalplus", _HUMANEVAL_FIELDS, read_evalplus, HUMANEVAL_PLUS_TEST),
+    Format("humaneval", _HUMANEVAL_FIELDS, read_humaneval),
     Format("evalplus", (("task_id",), ("code",), ("test_list",), ("test",)), read_evalplus),
     Format("mbpp", (("task_id",), ("text", "prompt"), ("code",), ("test_list",)), read_mbpp),
     Format(
@@ -101,7 +101,7 @@ def detect_format(path: str | Path) -> Format:
     """The format that the first record of a file follows."""
     record = next(read_records(path))
     for candidate in FORMATS:
-        if candidate.fits(set(record.fields)):
+        if candidate.fits(record):
             return candidate
     known = "\n".join(f"  {candidate.name}: {candidate.needs}" for candidate in FORMATS)
     found = ", ".join(record.fields) or "none"

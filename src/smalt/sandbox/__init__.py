@@ -20,5 +20,5 @@ urandom and id() are real, so programs that use them may differ from run to run.
 
 What programs may do: compute, use threads, read the interpreter's library and installed packages, and write
 files in their working folder, in memory and small, where there is an empty root (elsewhere: nowhere).
-Installed packages are readable: keep answers out of them.
+Installed packages, but for this one, are readable: keep answers out of them.
 """

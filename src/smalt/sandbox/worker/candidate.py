@@ -12,12 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from smalt.sandbox.worker import crossing, limits, streams, tracebacks
-from smalt.sandbox.worker.child import (
-    Compiled,
-    compile_program,
-    failure,
-    reset_state,
-)
+from smalt.sandbox.worker.child import failure, reset_state
+from smalt.sandbox.worker.compiling import Compiled, compile_program, text_of
 from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 
 
@@ -26,7 +22,7 @@ class Candidate:
 
     def __init__(self, program: bytes) -> None:
         """Take the program's source."""
-        self._program = program.decode("utf-8", "surrogatepass")
+        self._program = program
         self._compiled: Compiled | None = None
         self._namespace: dict[str, Any] = {}
         self._objects: list[Any] = []
@@ -51,7 +47,7 @@ class Candidate:
 
     def _raised(self, error: BaseException) -> list[Any]:
         limits.raise_soft(resource.RLIMIT_AS)
-        tracebacks.remember_source(tracebacks.PROGRAM_FILE, self._program)
+        tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(self._program))
         names = [kind.__name__ for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind]
         said = failure("", error)
         return ["raised", names[0] if names else "Exception", said["error_type"], said["error"], _message(error)]
@@ -63,7 +59,7 @@ class Candidate:
         if self._compiled is None:
             self._compiled = compile_program(self._program)
         if isinstance(self._compiled, BaseException):
-            tracebacks.remember_source(tracebacks.PROGRAM_FILE, self._program)
+            tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(self._program))
             said = failure("", self._compiled)
             is_out_of_memory = isinstance(self._compiled, MemoryError)
             return ["uncompiled", is_out_of_memory, said["error_type"], said["error"]]

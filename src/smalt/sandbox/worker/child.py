@@ -26,6 +26,7 @@ from types import CodeType
 from typing import Any
 
 from smalt.sandbox.worker import limits, streams, tracebacks, values
+from smalt.sandbox.worker.compiling import Compiled, compile_program, load_code, text_of
 from smalt.sandbox.worker.messages import FAILED, PASSED, READY, WORN
 from smalt.sandbox.worker.modules import ProgramModule, find_entry_point
 from smalt.sandbox.worker.requests import MAX_VALUE_BYTES, Kind, Request
@@ -36,9 +37,6 @@ to_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 # Members of an enumeration are slow to look up; see `launching`.
 _STDIN, _CALL, _CODE = int(Kind.STDIN), int(Kind.CALL), int(Kind.CODE)
 _ORIGINALS: dict[str, Any] = {}
-
-Compiled = CodeType | BaseException
-"""A program's code, or what compiling it raised."""
 
 
 class ChildRun:
@@ -52,15 +50,15 @@ class ChildRun:
         # As `limits.set_limits` leaves it.
         self._has_room_to_report = False
 
-    def run(self, program: bytes, compiled: Compiled | None) -> None:
-        """Run input after input until the server has no more."""
-        text = program.decode("utf-8", "surrogatepass")
+    def run(self, program: bytes, code: bytes = b"") -> None:
+        """Run input after input until the server has no more; `code` is what `leave_code` left, if anything."""
+        compiled: Compiled | None = None
         os.write(streams.CHANNEL, READY)
         while kind := os.read(streams.CHANNEL, 1):
             if compiled is None:
-                # Only now: compiling takes the time of the first run.
-                compiled = compile_program(text)
-            result = self.run_input(compiled, text, kind[0])
+                # Only now: it takes the time of the first run.
+                compiled = load_code(code) or compile_program(program)
+            result = self.run_input(compiled, program, kind[0])
             message = self.message(result)
             if message != PASSED or len(result) > 1:
                 self.report(result)
@@ -73,30 +71,30 @@ class ChildRun:
             return WORN
         return PASSED if result["outcome"] == "ok" else FAILED
 
-    def run_input(self, code: Compiled, program: str, kind: int) -> dict[str, Any]:
+    def run_input(self, code: Compiled, program: bytes, kind: int) -> dict[str, Any]:
         """Run the program on the input at hand, of this kind; returns its result."""
         self.begin()
         payload = b"" if kind == _STDIN else streams.take_input()
         if isinstance(code, BaseException):
-            tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
+            tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(program))
             return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
         module = ProgramModule("__main__" if kind == _STDIN else "solution")
         return self._finish(self._run(code, module.namespace, program, kind, payload), module)
 
     def _run(
-        self, code: CodeType, namespace: dict[str, Any], program: str, kind: int, payload: bytes
+        self, code: CodeType, namespace: dict[str, Any], program: bytes, kind: int, payload: bytes
     ) -> dict[str, Any]:
         try:
             return {"outcome": "ok", **_RUNNERS[kind](code, namespace, payload)}
         except BaseException as error:
             return self._failed(error, program, kind, payload)
 
-    def _failed(self, error: BaseException, program: str, kind: int, payload: bytes) -> dict[str, Any]:
+    def _failed(self, error: BaseException, program: bytes, kind: int, payload: bytes) -> dict[str, Any]:
         if isinstance(error, SystemExit) and kind == _STDIN and not error.code:
             return {"outcome": "ok"}
         self._has_room_to_report = True
         limits.raise_soft(resource.RLIMIT_AS)
-        tracebacks.remember_source(tracebacks.PROGRAM_FILE, program)
+        tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(program))
         if kind == _CODE:
             tracebacks.remember_source(tracebacks.TEST_FILE, marshal.loads(payload)[0])
         return failure("memory_limit" if isinstance(error, MemoryError) else "runtime_error", error)
@@ -147,7 +145,6 @@ def prepare_state() -> None:
     """Set in the server what every first run starts from; each child would pay for it again."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     random.seed(0)
-    builtins.open = streams.open_file
     _ORIGINALS.update({name: getattr(builtins, name) for name in ("print", "input", "open")})
 
 
@@ -158,15 +155,6 @@ def reset_state() -> None:
     for name, original in _ORIGINALS.items():
         if getattr(builtins, name, None) is not original:
             setattr(builtins, name, original)
-
-
-def compile_program(source: str) -> Compiled:
-    """Return the code, or the exception that compiling it raised."""
-    try:
-        # A file may begin with a byte order mark, a string to compile may not.
-        return compile(source.removeprefix("\ufeff"), tracebacks.PROGRAM_FILE, "exec", dont_inherit=True)
-    except BaseException as error:
-        return error
 
 
 def failure(outcome: str, error: BaseException) -> dict[str, Any]:

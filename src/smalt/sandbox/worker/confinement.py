@@ -19,10 +19,13 @@ from smalt.sandbox.worker.layers.names import Layer
 class Confinement:
     """Knows which layers hold (`present`, with details) and which do not (`missing`, with reasons)."""
 
-    def __init__(self, without: Collection[str], readable: Sequence[str], scratch_root: Path, guardian: int) -> None:
-        """Leave out the layers in `without`; `readable` are the paths that programs need."""
+    def __init__(
+        self, without: Collection[str], readable: Sequence[str], hidden: Path, scratch_root: Path, guardian: int
+    ) -> None:
+        """Leave out the layers in `without`; `readable` are the paths that programs need, but for `hidden` in them."""
         self._without = without
         self._readable = readable
+        self._hidden = hidden
         self._scratch_root = scratch_root
         self._private_id = privileges.private_id(guardian)
         self._has_user_namespace = False
@@ -99,7 +102,7 @@ class Confinement:
         if not self.has(Layer.NAMESPACES):
             raise OSError("it needs a mount namespace")
         changes_user = self._can_change_user and not self._has_user_namespace
-        root.enter(self._scratch_root, self._readable, self._private_id if changes_user else os.getuid())
+        root.enter(self._scratch_root, self._readable, self._hidden, self._private_id if changes_user else os.getuid())
 
     def _become_own_user(self) -> None:
         if self._has_user_namespace:
@@ -122,9 +125,9 @@ class Confinement:
     def _enter_landlock(self) -> None:
         if landlock.abi_version() == 0:
             raise OSError("the kernel has no Landlock or it is not enabled")
-        readable = ["/"] if self.has(Layer.EMPTY_ROOT) else list(self._readable)
+        readable, listed = (["/"], []) if self.has(Layer.EMPTY_ROOT) else root.around(self._readable, self._hidden)
         writable = [str(self.scratch)] if self.has(Layer.EMPTY_ROOT) else []
-        ruleset = landlock.make_ruleset([*readable, "/dev/urandom"], writable, ["/dev/null"])
+        ruleset = landlock.make_ruleset([*readable, "/dev/urandom"], writable, ["/dev/null"], listed)
         # Children restrict themselves once more: that puts them beyond the server, which they cannot signal then.
         self._restrict = landlock.restriction(ruleset)
         self._restrict()

@@ -9,59 +9,86 @@ an enumeration, which take a dozen calls, cost many.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
-import resource
-import signal
+import select
 import socket
 import struct
-import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from smalt.sandbox.worker import candidate, child, limits, processes, streams, testdriver
-from smalt.sandbox.worker.requests import Kind, Request, table_bytes
+from smalt.sandbox.worker import candidate, child, compiling, limits, processes, streams, testdriver
+from smalt.sandbox.worker.messages import PASSED, receive
+from smalt.sandbox.worker.requests import Request, table_bytes
 from smalt.sandbox.worker.supervision import Child
 from smalt.sandbox.worker.zygote import Zygote
 
-# The child's role, the descriptor of the inputs; the request follows.
-_ORDER = struct.Struct("ii")
+# The child's role, the descriptors of the inputs and of the program's code; the request follows.
+_ORDER = struct.Struct("iii")
+_NO_CODE = -1
+_TICK_SECONDS = 0.05
 
-
-RUN_PROGRAM, RUN_TEST, SERVE_PROGRAM, _COMPILE = range(4)
+RUN_PROGRAM, RUN_TEST, SERVE_PROGRAM, COMPILE = range(4)
 """Roles of children."""
 
 
-def order(role: int, inputs: int, request: bytes) -> bytes:
-    """Return the order for a child with this role; `inputs` is the descriptor of the inputs."""
-    return _ORDER.pack(role, inputs) + request
+def order(role: int, inputs: int, request: bytes, code: int = _NO_CODE) -> bytes:
+    """Return the order for a child with this role; `inputs` and `code` are descriptors."""
+    return _ORDER.pack(role, inputs, code) + request
 
 
 class Launcher:
-    """The server's side: makes children that run the program of one request."""
+    """The server's side: makes children that run the program of one request; to be used in a `with` block."""
 
     def __init__(self, zygote: Zygote, request: bytes, inputs: int) -> None:
         """Fork from `zygote`; `inputs` is the descriptor of the inputs."""
         self._zygote = zygote
         self._request = request
         self._inputs = inputs
+        self._code = _NO_CODE
 
-    def compiled(self) -> Zygote | None:
-        """Return a zygote that has the program compiled; None when that takes too much or kills the compiler."""
-        return self._zygote.specialize(order(_COMPILE, self._inputs, self._request))
+    def __enter__(self) -> Launcher:
+        """Return the launcher itself."""
+        return self
 
-    def launch(self, kind: Kind) -> Child:
-        """Fork a child that waits for its first input. Raises OSError."""
+    def __exit__(self, *_: object) -> None:
+        """Let go of the program's code."""
+        if self._code != _NO_CODE:
+            os.close(self._code)
+
+    def compile_once(self) -> None:
+        """Have one child compile for all that follow, with the limits of one run.
+
+        Where that fails, each of them compiles for itself and tells how it ends.
+        """
+        with contextlib.suppress(OSError):
+            compiler = self._launch((COMPILE,))
+            try:
+                if _has_passed(compiler, Request.from_bytes(self._request)):
+                    self._code = os.dup(streams.REPORT)
+            finally:
+                compiler.close()
+
+    def launch(self, is_split: bool) -> Child:
+        """Fork a child that waits for its first input; `is_split`: test code, in a process of its own.
+
+        Raises OSError.
+        """
+        return self._launch((RUN_TEST, SERVE_PROGRAM) if is_split else (RUN_PROGRAM,))
+
+    def _launch(self, roles: tuple[int, ...]) -> Child:
         streams.open_child_files()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         put(theirs, streams.CHANNEL)
         launched = Child([], ours)
         try:
-            if kind == Kind.SPLIT_CODE:
-                self._launch_two(launched)
+            if len(roles) == 1:
+                self._spawn(roles[0], launched)
             else:
-                launched.pids.append(self._zygote.spawn(order(RUN_PROGRAM, self._inputs, self._request)))
+                self._spawn_connected(roles, launched)
         except OSError:
             launched.close()
             raise
@@ -69,14 +96,28 @@ class Launcher:
             os.close(streams.CHANNEL)
         return launched
 
-    def _launch_two(self, launched: Child) -> None:
+    def _spawn(self, role: int, launched: Child) -> None:
+        launched.pids.append(self._zygote.spawn(order(role, self._inputs, self._request, self._code)))
+
+    def _spawn_connected(self, roles: tuple[int, ...], launched: Child) -> None:
         """Fork the test's process and the program's, with a connection between them."""
-        for role, end in zip((RUN_TEST, SERVE_PROGRAM), socket.socketpair(), strict=True):
+        for role, end in zip(roles, socket.socketpair(), strict=True):
             put(end, streams.CONNECTION)
             try:
-                launched.pids.append(self._zygote.spawn(order(role, self._inputs, self._request)))
+                self._spawn(role, launched)
             finally:
                 os.close(streams.CONNECTION)
+
+
+def _has_passed(child: Child, request: Request) -> bool:
+    """Wait, for the time of one run, until a child that needs no input says how it went; whether it went well."""
+    poll = select.poll()
+    poll.register(child.channel, select.POLLIN)
+    deadline = time.monotonic() + request.wall_seconds
+    while not poll.poll(_TICK_SECONDS * 1000):
+        if child.cpu_seconds() > request.cpu_seconds or time.monotonic() > deadline:
+            return False
+    return receive(child.channel)[0] == PASSED
 
 
 @dataclass(frozen=True)
@@ -99,18 +140,19 @@ class ChildWork:
         """Make the streams of a first run now; after the fork they would cost more."""
         self._locking = locking
         self._ready = streams.make_streams()
-        self._compiled: child.Compiled | None = None
 
     def carry_out(self, order: bytes) -> None:
         """Be the child that the order asks for, to the end of its work."""
-        role, inputs = _ORDER.unpack_from(order)
+        role, inputs, code_file = _ORDER.unpack_from(order)
         request = Request.from_bytes(order[_ORDER.size :])
         program = b""
         if role != RUN_TEST:
             program = os.pread(inputs, request.program_bytes, table_bytes(request.input_count))
         if role == RUN_PROGRAM:
+            # Bytes only, here as above: what is in them is looked at behind the lock.
+            code = b"" if code_file == _NO_CODE else os.pread(code_file, os.fstat(code_file).st_size, 0)
             self._lock(request, streams.INPUT, streams.CHANNEL)
-            child.ChildRun(request, self._ready).run(program, self._compiled)
+            child.ChildRun(request, self._ready).run(program, code)
         elif role == RUN_TEST:
             self._lock(request, streams.INPUT, streams.CONNECTION)
             testdriver.TestRun(request, self._ready).run(program, testdriver.NO_PROGRAM)
@@ -119,7 +161,8 @@ class ChildWork:
             self._lock(request, streams.CONNECTION, streams.CONNECTION)
             candidate.serve_program(program, self._ready)
         else:
-            self._compile(request, program)
+            self._lock(request, streams.INPUT, streams.CHANNEL)
+            compiling.leave_code(program)
 
     def _lock(self, request: Request, first_kept: int, last_kept: int) -> None:
         """Give up everything that a program must not have; nothing of the program has run so far."""
@@ -133,21 +176,6 @@ class ChildWork:
         gc.enable()
         # After the layers, which use a descriptor of their own.
         locking.close_others(first_kept, last_kept)
-
-    def _compile(self, request: Request, program: bytes) -> None:
-        """Compile the program once for all children that are forked from here, of which none sees another.
-
-        The compiler is bounded by memory and CPU time of one input.
-        """
-        if self._locking.dies_with_parent:
-            processes.die_with_parent()
-        limits.lower_soft(resource.RLIMIT_AS, request.memory_bytes)
-        signal.setitimer(signal.ITIMER_PROF, request.cpu_seconds)
-        # Python's warnings about the program are not for the caller's terminal, which is the server's too.
-        sys.stderr = None
-        self._compiled = child.compile_program(program.decode("utf-8", "surrogatepass"))
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        limits.raise_soft(resource.RLIMIT_AS)
 
 
 def put(end: socket.socket, descriptor: int) -> None:

@@ -12,7 +12,7 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from smalt.sandbox.worker import crossing, launching, streams
@@ -65,6 +65,9 @@ def rehearse(put_layers: Callable[[], None], null: int) -> None:
     calls = [marshal.dumps(("same", (value,))) for value in (_ARGUMENT, "wrong")]
     for _ in range(_TIMES):
         _play(work, launching.RUN_PROGRAM, inputs, Kind.STDIN, b"1 2 3\n")
+        _play(work, launching.COMPILE, inputs, Kind.STDIN, b"")
+        # Its code is in the report now.
+        _play(work, launching.RUN_PROGRAM, inputs, Kind.STDIN, b"1 2 3\n", code=streams.REPORT)
         for call in calls:
             _play(work, launching.RUN_PROGRAM, inputs, Kind.CALL, call)
         _play(work, launching.RUN_TEST, inputs, Kind.SPLIT_CODE, marshal.dumps((_TEST, "same")), _ANSWERS)
@@ -82,7 +85,13 @@ def _close_none(first_kept: int, last_kept: int) -> None:
 
 
 def _play(
-    work: launching.ChildWork, role: int, inputs: int, kind: Kind, payload: bytes, heard: list[list[Any]] | None = None
+    work: launching.ChildWork,
+    role: int,
+    inputs: int,
+    kind: Kind,
+    payload: bytes,
+    heard: Sequence[list[Any]] = (),
+    **descriptors: int,
 ) -> None:
     """Have `work` do one run, with what it needs at the descriptors of a child."""
     os.ftruncate(streams.INPUT, 0)
@@ -90,12 +99,12 @@ def _play(
     os.lseek(streams.INPUT, 0, os.SEEK_SET)
     with _at(streams.CHANNEL, socket.SOCK_SEQPACKET) as server, _at(streams.CONNECTION, socket.SOCK_STREAM) as other:
         server.send(bytes([kind]))
-        for message in heard or ():
+        for message in heard:
             crossing.send(other.fileno(), message)
         # It finds the end of both after that, and returns.
         for end in (server, other):
             end.shutdown(socket.SHUT_WR)
-        work.carry_out(launching.order(role, inputs, _REQUEST.to_bytes()))
+        work.carry_out(launching.order(role, inputs, _REQUEST.to_bytes(), **descriptors))
 
 
 @contextlib.contextmanager

@@ -60,6 +60,8 @@ class Server:
 
     def _prepare(self, preload: Sequence[str]) -> None:
         """Import and touch everything a child will need, then freeze it out of the children's collections."""
+        # First: some modules keep the one they find.
+        streams.replace_openers()
         for name in (*_PRELOADED, *preload):
             importlib.import_module(name)
         prepare_state()
@@ -104,20 +106,16 @@ class Server:
             os.close(inputs)
             os.close(results)
         self._connection.send(DONE)
-        return not self._is_soiled()
+        # A zygote that ended or hung may have a child that nobody knows: it ends with the server.
+        return not (self._zygote.has_ended or self._is_soiled())
 
     def _run(self, message: bytes, inputs: int, results: int) -> None:
         request = Request.from_bytes(message)
         table = read_table(inputs, request.input_count)
-        launcher = Launcher(self._zygote, message, inputs)
-        compiler = launcher.compiled() if _needs_compiler(request, table) else None
-        if compiler is not None:
-            launcher = Launcher(compiler, message, inputs)
-        try:
+        with Launcher(self._zygote, message, inputs) as launcher:
+            if _needs_compiler(request, table):
+                launcher.compile_once()
             Supervisor(request, table, inputs, results, launcher.launch, self._empty_scratch).run()
-        finally:
-            if compiler is not None:
-                compiler.end()
         self._clean_up()
 
     def _clean_up(self) -> None:

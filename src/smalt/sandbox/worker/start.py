@@ -44,7 +44,9 @@ def _guard(options: dict[str, Any]) -> None:
     from smalt.sandbox.worker.layers.root import needed_paths
 
     without, scratch_root = options["without"], Path(options["scratch_root"])
-    confinement = Confinement(without, needed_paths(options["module_paths"]), scratch_root, os.getpid())
+    # Programs have no business in this library, which can make the lab's tests with their answers.
+    readable = needed_paths(options["module_paths"])
+    confinement = Confinement(without, readable, package, scratch_root, os.getpid())
 
     def serve() -> None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "smalt"]:

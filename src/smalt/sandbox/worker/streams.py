@@ -7,6 +7,8 @@ still there.
 
 from __future__ import annotations
 
+import builtins
+import io
 import os
 import sys
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
@@ -23,7 +25,7 @@ how it ended, in the child's words. Sockets: to the server; of test code and its
 FIRST_DESCRIPTOR, LAST_DESCRIPTOR = 3, 1024
 """Those that a child may have inherited, but for the standard streams."""
 _FILES = (INPUT, STDOUT, REPORT)
-_interpreters_open = open
+_interpreters_open, _systems_open = open, os.open
 _STANDARD_PATHS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 
 
@@ -57,11 +59,34 @@ def make_streams() -> Streams:
     return inp, out, err
 
 
+def replace_openers() -> None:
+    """Have the paths of the standard streams work where there is no /dev or /proc, or none that may be read.
+
+    Libraries open files with one of these three.
+    """
+    builtins.open = io.open = open_file
+    os.open = open_descriptor
+    os.supports_dir_fd.add(open_descriptor)
+
+
 def open_file(file: Any, *options: Any, **named: Any) -> Any:
-    """The builtin `open` of programs: the paths of the standard streams work where there is no /dev or /proc."""
-    if isinstance(file, str) and file in _STANDARD_PATHS:
-        file = os.dup(_STANDARD_PATHS[file])
-    return _interpreters_open(file, *options, **named)
+    """Stand for the builtin `open`."""
+    standard = _standard_descriptor(file)
+    return _interpreters_open(file if standard is None else os.dup(standard), *options, **named)
+
+
+def open_descriptor(path: Any, *options: Any, **named: Any) -> int:
+    """Stand for `os.open`."""
+    standard = _standard_descriptor(path)
+    return _systems_open(path, *options, **named) if standard is None else os.dup(standard)
+
+
+def _standard_descriptor(file: Any) -> int | None:
+    """Return which standard stream a path names, if any. As with a pipe, the position is the stream's own."""
+    try:
+        return _STANDARD_PATHS.get(os.fsdecode(file))
+    except TypeError:  # a descriptor, or what `open` will refuse
+        return None
 
 
 def connect() -> None:

@@ -97,10 +97,13 @@ class Supervisor:
         table: list[Row],
         inputs: int,
         results: int,
-        launch: Callable[[Kind], Child],
+        launch: Callable[[bool], Child],
         clean_up: Callable[[], None],
     ) -> None:
-        """`inputs` and `results` are descriptors; `launch` forks, `clean_up` follows the end of each child."""
+        """`inputs` and `results` are descriptors; `launch` forks (two processes for split test code).
+
+        `clean_up` follows the end of each child.
+        """
         self._request = request
         self._table = table
         self._inputs = inputs
@@ -120,7 +123,7 @@ class Supervisor:
         """
         while not self._is_over():
             try:
-                child = self._launch(Kind(self._table[self._next].kind))
+                child = self._launch(self._table[self._next].kind == Kind.SPLIT_CODE)
             except OSError:
                 self._is_stopped = True
                 self._keep_failure()

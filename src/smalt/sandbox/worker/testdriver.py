@@ -11,7 +11,8 @@ from types import CodeType
 from typing import Any
 
 from smalt.sandbox.worker import streams, tracebacks
-from smalt.sandbox.worker.child import ChildRun, Compiled, failure, finish_program
+from smalt.sandbox.worker.child import ChildRun, failure, finish_program
+from smalt.sandbox.worker.compiling import Compiled
 from smalt.sandbox.worker.messages import UNSPLIT, WORN
 from smalt.sandbox.worker.remote import CandidateGoneError, Program, UncompiledError, UnsplitError
 from smalt.sandbox.worker.requests import ENDED, Request
@@ -19,8 +20,8 @@ from smalt.sandbox.worker.standins import Namespace
 
 _UNSPLIT = "unsplit"
 _MENTIONS_NAN = re.compile(r"\bnan|isnan|_nan", re.IGNORECASE)
-NO_PROGRAM: Compiled = compile("", "", "exec")
-"""Stands for the program, which this process does not have."""
+NO_PROGRAM = marshal.dumps(compile("", "", "exec"))
+"""Stands for the program's code, which this process does not have."""
 
 
 class TestRun(ChildRun):
@@ -37,7 +38,7 @@ class TestRun(ChildRun):
             return WORN
         return UNSPLIT if result["outcome"] == _UNSPLIT else super().message(result)
 
-    def run_input(self, code: Compiled, program: str, kind: int) -> dict[str, Any]:
+    def run_input(self, code: Compiled, program: bytes, kind: int) -> dict[str, Any]:
         """Run the test code at hand; returns its result."""
         self.begin()
         source, entry_point = marshal.loads(streams.take_input())

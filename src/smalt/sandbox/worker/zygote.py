@@ -6,8 +6,7 @@ next. Its children are the server's children (CLONE_PARENT), which waits for the
 server's table of descriptors, not a copy (CLONE_FILES), so what the server opens need not be sent; a child has
 a copy of its own.
 
-Layers that the server has put around itself are around this process too. It never reads an input or a program,
-but for the one made by `specialize`, which compiles the program of one job.
+Layers that the server has put around itself are around this process too. It never reads an input or a program.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable
 from typing import NoReturn
@@ -26,10 +24,6 @@ _MAX_ORDER_BYTES = 4096
 _TICK_SECONDS = 0.02
 _ANSWER_SECONDS = 30.0
 _FAILED_STATUS = 70
-_READY = b"ready"
-_NO_CHANNEL = -1
-# The descriptor on which a new zygote is to take orders.
-_HEAD = struct.Struct("i")
 
 BeChild = Callable[[bytes], None]
 """What a child does: it carries out an order, and the process ends."""
@@ -40,7 +34,9 @@ class Zygote:
 
     def __init__(self, start: Callable[[int], int]) -> None:
         """`start` makes the process, which takes orders on a descriptor, and returns its id. Raises OSError."""
-        self._channel, self._its_channel = socket.socketpair()
+        self._channel, self._its_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.has_ended = False
+        """Whether it was ended, by itself or for want of an answer."""
         try:
             self.pid = start(self._its_channel.fileno())
         except BaseException:
@@ -59,25 +55,20 @@ class Zygote:
 
         return cls(start)
 
-    def specialize(self, order: bytes) -> Zygote | None:
-        """Fork another from it, which carries out `order` before it takes others; None when it ended over that."""
-        other = None
-        try:
-            other = Zygote(lambda channel: self._spawn(channel, order))
-            other._receive()
-        except OSError:
-            if other is not None:
-                other.end()
-            return None
-        return other
-
     def spawn(self, order: bytes) -> int:
-        """Fork a child that carries out `order`; returns its process id. Raises OSError."""
-        return self._spawn(_NO_CHANNEL, order)
+        """Fork a child that carries out `order`; returns its process id.
 
-    def _spawn(self, channel: int, order: bytes) -> int:
-        self._channel.send(_HEAD.pack(channel) + order)
-        answer = int(self._receive())
+        Raises OSError. Without an answer it is the end of this zygote: one that comes late would be taken for
+        the next order's, and its child for another.
+        """
+        if self.has_ended:
+            raise BrokenPipeError("the process that forks has ended")
+        try:
+            self._channel.send(order)
+            answer = int(self._receive())
+        except OSError:
+            self.end()
+            raise
         if answer < 0:
             raise OSError(-answer, os.strerror(-answer))
         return answer
@@ -93,7 +84,10 @@ class Zygote:
         return self._channel.recv(64)
 
     def end(self) -> None:
-        """Kill and reap it; its children live on."""
+        """Kill and reap it, unless that has been done; its children live on."""
+        if self.has_ended:
+            return
+        self.has_ended = True
         processes.kill_and_reap(self.pid)
         self._close()
 
@@ -113,18 +107,12 @@ def _be_zygote(channel: int, prepare: Callable[[], None], be_child: BeChild) -> 
 
 def _take_orders(channel: int, be_child: BeChild) -> None:
     fork = processes.forking(shares_descriptors=False, is_sibling=True)
-    fork_zygote = processes.forking(shares_descriptors=True, is_sibling=True)
-    while message := os.read(channel, _MAX_ORDER_BYTES):
-        (new_channel,) = _HEAD.unpack_from(message)
+    while order := os.read(channel, _MAX_ORDER_BYTES):
         try:
-            pid = fork() if new_channel == _NO_CHANNEL else fork_zygote()
+            pid = fork()
         except OSError as error:
             pid = -(error.errno or 1)
-        if pid:
-            os.write(channel, b"%d" % pid)
-            continue
-        be_child(message[_HEAD.size :])
-        if new_channel == _NO_CHANNEL:
+        if pid == 0:
+            be_child(order)
             os._exit(0)
-        os.write(new_channel, _READY)
-        channel = new_channel
+        os.write(channel, b"%d" % pid)

@@ -40,11 +40,13 @@ def _all_file_rights(version: int) -> int:
     return rights
 
 
-def make_ruleset(readable: Iterable[str], writable: Iterable[str], devices: Iterable[str]) -> int:
+def make_ruleset(
+    readable: Iterable[str], writable: Iterable[str], devices: Iterable[str], listed: Iterable[str] = ()
+) -> int:
     """Return the descriptor of a ruleset: everything else is refused. Raises OSError.
 
-    `readable` and `writable` include what lies beneath; `devices` can be read and written. Paths that do not
-    exist are skipped.
+    `readable` and `writable` include what lies beneath; `devices` can be read and written; the folders `listed`
+    and those beneath can be listed. Paths that do not exist are skipped.
     """
     version = abi_version()
     rights = _all_file_rights(version)
@@ -53,7 +55,8 @@ def make_ruleset(readable: Iterable[str], writable: Iterable[str], devices: Iter
     size = 8 if version < 4 else 16 if version < 6 else 24
     attributes = ctypes.create_string_buffer(struct.pack("QQQ", rights, network, scopes)[:size], size)
     ruleset = system_call("landlock_create_ruleset", attributes, size, 0)
-    for paths, granted in ((readable, _READ), (writable, rights), (devices, _READ_FILE | _WRITE_FILE)):
+    kinds = ((readable, _READ), (writable, rights), (devices, _READ_FILE | _WRITE_FILE), (listed, _READ_FOLDER))
+    for paths, granted in kinds:
         for path in paths:
             _add_path(ruleset, path, granted & rights)
     return ruleset

@@ -18,6 +18,7 @@ SCRATCH = "/smalt-scratch"
 SCRATCH_BYTES = 32 << 20
 _SCRATCH_FILES = 1024
 DEVICES = ("/dev/null", "/dev/urandom")
+_STANDARD_STREAMS = ("dev/stdin", "dev/stdout", "dev/stderr")
 
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXECUTE = 1, 2, 4, 8
 _REMOUNT, _NO_ACCESS_TIMES, _NO_FOLDER_TIMES = 32, 1024, 2048
@@ -50,10 +51,28 @@ def _outermost(paths: Iterable[str]) -> list[str]:
     return kept
 
 
-def enter(mount_point: Path, readable: Iterable[str], owner: int) -> None:
+def around(readable: Iterable[str], hidden: Path) -> tuple[list[str], list[str]]:
+    """Return what makes up the paths in `readable` without the folder `hidden`, and the folders taken apart for it.
+
+    Symbolic links are left out: what they point to is in `readable` itself or not to be read.
+    """
+    whole, apart = [], []
+    waiting = list(map(os.path.realpath, readable))
+    while waiting:
+        path = waiting.pop()
+        if not hidden.is_relative_to(path):
+            whole.append(path)
+        elif hidden != Path(path):
+            apart.append(path)
+            waiting += [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
+    return sorted(set(whole)), sorted(set(apart))
+
+
+def enter(mount_point: Path, readable: Iterable[str], hidden: Path, owner: int) -> None:
     """Make a new root at the empty folder `mount_point` and move into it; the host's files are gone after.
 
-    Needs a mount namespace of its own. The scratch folder belongs to user `owner`. Raises OSError.
+    Needs a mount namespace of its own. Of the paths in `readable` the folder `hidden` is empty. The scratch folder
+    belongs to user `owner`. Raises OSError.
     """
     _mount(None, Path("/"), None, _RECURSIVE | _PRIVATE)
     # Opened now, because the new root may cover them.
@@ -62,6 +81,12 @@ def enter(mount_point: Path, readable: Iterable[str], owner: int) -> None:
     for path, descriptor in sources:
         _put(path, descriptor, mount_point / path.lstrip("/"))
         os.close(descriptor)
+    covered = mount_point / str(hidden).lstrip("/")
+    if covered.is_dir():
+        _mount("tmpfs", covered, "tmpfs", _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_EXECUTE, "size=4k,mode=755")
+    # For those who look whether they exist before they open them (see `streams`); empty.
+    for path in _STANDARD_STREAMS:
+        (mount_point / path).touch()
     _make_scratch(mount_point, owner)
     _change_root(mount_point)
 
