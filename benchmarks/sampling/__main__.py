@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 import torch
+
 from benchmarks.sampling.contenders import generate, greedy_agreement, smalt
 from benchmarks.sampling.measuring import compare
 from benchmarks.sampling.page import describe_setting, page
 from benchmarks.sampling.workload import Workload, load_model
-
 from smalt.files import write_text
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from benchmarks.sampling.workload import END, Workload
 
+from benchmarks.sampling.workload import END, Workload
 from smalt.policy.loading import Policy
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.padding import left_padded

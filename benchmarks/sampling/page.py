@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from benchmarks.sampling.measuring import Comparison
 
+from benchmarks.sampling.measuring import Comparison
 from smalt.policy.loading import Policy
 
 _GOAL = 2.0

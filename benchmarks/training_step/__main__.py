@@ -12,11 +12,11 @@ from typing import Any
 import click
 import torch
 import transformers
+
 from benchmarks.training_step.page import Measured, page
 from benchmarks.training_step.trl_peer import TrlPeer
 from benchmarks.training_step.ways import step
 from benchmarks.training_step.workload import Author, Case, floor_of
-
 from smalt.files import write_text
 from smalt.policy.loading import ModelSettings, load_policy
 

@@ -2,11 +2,12 @@ import json
 from statistics import mean
 
 import pytest
+from click.testing import CliRunner
+
 from benchmarks.sampling.__main__ import main
 from benchmarks.sampling.contenders import generate, greedy_agreement, smalt
 from benchmarks.sampling.measuring import Comparison, Reading
 from benchmarks.sampling.workload import END, Workload, end_with_probability, load_model
-from click.testing import CliRunner
 
 LOAD = Workload("small", 3, 10, 40, 2, mean_tokens=5, max_new_tokens=30, rows=30, feedback_tokens=3)
 
