@@ -27,8 +27,11 @@ class PeerProcess:
         environment = dict(os.environ)
         if imports_smalt:
             environment["PYTHONPATH"] = os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen([python, str(script)], **pipes, text=True, env=environment)
+        # -P: a file beside the script may have a standard module's name.
+        command = [python, "-P", str(script)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
         self._script = script
         self.versions: dict[str, str] = self.ask(opening, "ready")
 

@@ -18,7 +18,7 @@ from smalt.rollouts.tree import Tree
 from smalt.settings import RunSettings, read_yaml, recipe_settings
 
 _RECIPE = Path(__file__).parents[2] / "recipes" / "cobalt-smollm2-135m.yaml"
-_METHOD = "benchmarks.cobalt_step.signal:CobaltWithSignal"
+_METHOD = "benchmarks.cobalt_step.full_signal:CobaltWithSignal"
 _MUTATIONS = (("return ", "return None and "), ("return ", "return not "))
 """What makes a solution fail at each attempt: its length and its look stay."""
 

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.cobalt_step.__main__ import main
+from benchmarks.cobalt_step.full_signal import CobaltWithSignal
 from benchmarks.cobalt_step.ours import Ours
 from benchmarks.cobalt_step.page import page
 from benchmarks.cobalt_step.plan import make_contexts, prompt_text, settings_of
-from benchmarks.cobalt_step.signal import CobaltWithSignal
 from benchmarks.cobalt_step.step_cost import StepCost
 from benchmarks.peer_process import PeerProcess
 from smalt.assembly import open_grader
