@@ -108,7 +108,7 @@ class Rewards:
 
 
 @dataclass
-class Turnstile(TrainerCallback):
+class Turnstile(TrainerCallback):  # type: ignore[misc]
     """Holds the trainer before each step until it is asked for, and answers after it."""
 
     meter: Meter

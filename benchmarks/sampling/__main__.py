@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import torch
@@ -59,7 +60,7 @@ def main(
     """
     if os.getloadavg()[0] > 0.5:
         click.echo(f"the machine is busy (load {os.getloadavg()[0]:.1f}): times will be wrong", err=True)
-    changes: dict[str, int] = {name: value for name, value in (("prompts", prompts), ("rows", rows)) if value}
+    changes: dict[str, Any] = {name: value for name, value in (("prompts", prompts), ("rows", rows)) if value}
     if mean_tokens:
         changes |= {"mean_tokens": mean_tokens, "max_new_tokens": 6 * mean_tokens}
     loads = [dataclasses.replace(load, **changes) for load in (_SMOKE if smoke else (_ONE_TURN, _FOUR_TURNS))]

@@ -42,7 +42,9 @@ def answer(engine: Any, asked: dict[str, Any]) -> list[list[list[int]]]:
 def main() -> None:
     """Serve until the input ends."""
     asked = json.loads(sys.stdin.readline())
+    # On a CPU it would leave one core to its scheduler, and take nine tenths of the memory.
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", ",".join(map(str, asked["cores"])))
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     import vllm
 
     engine = make_engine(asked)

@@ -106,8 +106,8 @@ def _peer(options: dict[str, Any]) -> Iterator[TrlPeer | None]:
     if options["python"] is None:
         yield None
         return
-    names = (options[name] for name in ("python", "model", "dtype", "device"))
-    with TrlPeer(*names, threads=torch.get_num_threads()) as peer:
+    model, dtype, device = (options[name] for name in ("model", "dtype", "device"))
+    with TrlPeer(options["python"], model, dtype, device, threads=torch.get_num_threads()) as peer:
         yield peer
 
 
