@@ -14,7 +14,7 @@ from typing import Any
 import click
 import torch
 
-from benchmarks.sampling.contenders import generate, greedy_agreement, smalt
+from benchmarks.sampling.contenders import Contender, generate, greedy_agreement, smalt
 from benchmarks.sampling.measuring import compare
 from benchmarks.sampling.page import describe_setting, page
 from benchmarks.sampling.vllm_peer import VllmPeer
@@ -68,7 +68,7 @@ def main(
     torch.manual_seed(0)
     setting = describe_setting(policy, dtype, model, greedy_agreement(policy, loads[0]))
     with _vllm(python, policy, model, dtype, loads) as peers:
-        contenders = {"smalt": smalt, "generate": generate, **peers}
+        contenders: dict[str, Contender] = {"smalt": smalt, "generate": generate, **peers}
         comparisons = [compare(policy, load, contenders, rounds) for load in loads]
         setting["versions"] += "".join(f", vllm {peer.versions['vllm']}" for peer in peers.values())
     text = page(comparisons, setting)

@@ -52,7 +52,7 @@ def _verdicts(comparison: Comparison) -> Iterator[str]:
             reached = "reached" if ratio >= goal else "**missed**"
             yield f"Goal: {goal:g} times the throughput of {name}; measured {ratio:.2f}: {reached}."
     if "vllm" in comparison.readings:
-        yield "vLLM plans its own memory, is told each length beforehand and pays for no hook."
+        yield "vLLM has a cache of its own size, is told each length beforehand and pays for no hook."
 
 
 def describe_setting(policy: Policy, dtype: str, model: Path | None, agreement: tuple[int, int]) -> dict[str, str]:

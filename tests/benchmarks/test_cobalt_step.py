@@ -66,7 +66,7 @@ def test_too_few_problems_with_solutions_are_refused(ours, problem_file):
 def test_a_step_of_fixed_length_samples_as_many_tokens_as_it_may(ours, contexts):
     fixed = ours.step(contexts[:3], 0, has_fixed_length=True)
     assert fixed.tokens == 3 * 2 * 6
-    assert fixed.seconds == fixed.sampling + fixed.grading + fixed.training > 0
+    assert min(fixed.sampling, fixed.training) > 0
     assert ours.step(contexts[3:], 1, has_fixed_length=False).tokens <= fixed.tokens
 
 
