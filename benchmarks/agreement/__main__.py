@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import click
+
 from benchmarks.agreement.comparison import Outcome, compare_cases, read_outcomes
 from benchmarks.agreement.data_sets import DATA_SETS
 from benchmarks.agreement.page import render_page
 from benchmarks.agreement.reasons import Reasons, load_reasons
-
 from smalt.files import write_text
 from smalt.grading.grader import Grader
 from smalt.grading.policy import GradingPolicy

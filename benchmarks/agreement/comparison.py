@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.agreement.cases import Case
-
 from smalt.grading.grader import Grader
 from smalt.grading.verdicts import PublicResult, Status
 from smalt.problems.problem import CallTest, StdinTest

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmarks.agreement.cases import Case, empty_answers, problem_of_tests, references
 from benchmarks.agreement.json_lines import objects
-
 from smalt.problems.asserts import NotALiteralError, call_arguments, literal
 from smalt.problems.evalplus import read_evalplus
 from smalt.problems.humaneval import read_humaneval

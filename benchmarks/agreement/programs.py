@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmarks.agreement.cases import Case, problem_of_tests, references
 from benchmarks.agreement.json_lines import objects
-
 from smalt.problems import livecodebench as livecodebench_reader
 from smalt.problems.apps import read_apps
 from smalt.problems.codecontests import read_codecontests

@@ -9,7 +9,6 @@ from typing import Any
 
 from benchmarks.agreement.cases import Case, problem_of_tests
 from benchmarks.agreement.json_lines import objects
-
 from smalt.problems.problem import CodeTest, Limits, Problem
 
 _LIMITS = Limits(cpu_seconds=20, wall_seconds=600)

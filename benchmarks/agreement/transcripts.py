@@ -9,7 +9,6 @@ from typing import Any
 
 from benchmarks.agreement.cases import Case, problem_of_tests
 from benchmarks.agreement.json_lines import objects
-
 from smalt.problems.asserts import asserted_rule, call_test
 from smalt.problems.humaneval import read_humaneval
 from smalt.problems.problem import CodeTest, Problem, TestCase

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import click
+
 from benchmarks.grader import plan, pool
 from benchmarks.grader.designs import PeerSources, peer_designs
 from benchmarks.grader.hosted import HostError
@@ -16,7 +17,6 @@ from benchmarks.grader.interleaved import Comparison, MemoryShortError, compare,
 from benchmarks.grader.page import page
 from benchmarks.grader.peer_environment import make_environment
 from benchmarks.grader.results import Results, describe_setting
-
 from smalt.files import write_text
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)

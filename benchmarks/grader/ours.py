@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from benchmarks.grader.engine import Check, Options
 from benchmarks.grader.workload import ENTRY_POINT, Case, Task
-
 from smalt.grading.compare import outputs_match, values_match
 from smalt.grading.grader import Grader
 from smalt.problems.problem import CallTest, CodeTest, Limits, Problem, StdinTest, TestCase

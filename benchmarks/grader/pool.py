@@ -12,7 +12,6 @@ from pathlib import Path
 
 from benchmarks.grader import ours, workload
 from benchmarks.grader.cpu_clock import descendants
-
 from smalt.grading.grader import Grader
 from smalt.problems.problem import Limits, Problem
 from smalt.sandbox.execution import Job, StdinInput

@@ -1,12 +1,12 @@
-"""The two ways to sample: our sampler, and `generate(num_return_sequences=G)` in batches within the same budget."""
+"""Two ways to sample: our sampler, and `generate(num_return_sequences=G)` in batches within the same budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from benchmarks.sampling.workload import END, Workload
 
+from benchmarks.sampling.workload import END, Workload
 from smalt.policy.loading import Policy
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.padding import left_padded
@@ -30,7 +30,7 @@ def smalt(policy: Policy, load: Workload, seed: int) -> list[Turn]:
             requests = [SampleRequest(ids, count, known) for ids, known in zip(prompts, extends, strict=True)]
             sampled = turn_sampler.sample(requests, settings, seed * 1009 + number)
             turns.append([[completion.ids for completion in group] for group in sampled])
-            prompts, extends = _go_on(prompts, turns[-1], feedback)
+            prompts, extends = next_prompts(prompts, turns[-1], feedback)
             count = 1
     return turns
 
@@ -48,7 +48,7 @@ def generate(policy: Policy, load: Workload, seed: int) -> list[Turn]:
             for number, place in enumerate(places):
                 turn[place] = rows[number * count : (number + 1) * count]
         turns.append(turn)
-        prompts, _ = _go_on(prompts, turn, feedback)
+        prompts, _ = next_prompts(prompts, turn, feedback)
         count = 1
     return turns
 
@@ -66,7 +66,7 @@ def greedy_agreement(policy: Policy, load: Workload) -> tuple[int, int]:
     return same, sum(map(len, theirs))
 
 
-def _go_on(prompts: Sequence[Ids], turn: Turn, feedback: Ids) -> tuple[list[Ids], list[int]]:
+def next_prompts(prompts: Sequence[Ids], turn: Turn, feedback: Ids) -> tuple[list[Ids], list[int]]:
     """The prompts of the next turn, and how many ids of each are the earlier turn."""
     texts = [ids + reply for ids, group in zip(prompts, turn, strict=True) for reply in group]
     return [text + feedback for text in texts], [len(text) for text in texts]

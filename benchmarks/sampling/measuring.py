@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+
 from benchmarks.sampling.contenders import Contender
 from benchmarks.sampling.workload import Workload, end_with_probability
-
 from smalt.policy.loading import Policy
 
 

@@ -52,10 +52,15 @@ class Workload:
     feedback_tokens: int = 48
 
     @property
-    def batch_tokens(self) -> int:
-        """The budget of both contenders: rows x (longest prompt + longest completion)."""
+    def longest(self) -> int:
+        """Tokens of the longest text: its prompt and the completion of the last turn."""
         earlier = (self.turns - 1) * (self.max_new_tokens + self.feedback_tokens)
-        return self.rows * (self.prompt_tokens * 3 // 2 + earlier + self.max_new_tokens)
+        return self.prompt_tokens * 3 // 2 + earlier + self.max_new_tokens
+
+    @property
+    def batch_tokens(self) -> int:
+        """The budget of the contenders in this process."""
+        return self.rows * self.longest
 
     def prompt_ids(self, seed: int, vocabulary: int) -> list[tuple[int, ...]]:
         """Random prompts."""

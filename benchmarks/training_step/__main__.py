@@ -12,11 +12,11 @@ from typing import Any
 import click
 import torch
 import transformers
+
 from benchmarks.training_step.page import Measured, page
 from benchmarks.training_step.trl_peer import TrlPeer
 from benchmarks.training_step.ways import step
 from benchmarks.training_step.workload import Author, Case, floor_of
-
 from smalt.files import write_text
 from smalt.policy.loading import ModelSettings, load_policy
 
@@ -106,8 +106,8 @@ def _peer(options: dict[str, Any]) -> Iterator[TrlPeer | None]:
     if options["python"] is None:
         yield None
         return
-    names = (options[name] for name in ("python", "model", "dtype", "device"))
-    with TrlPeer(*names, threads=torch.get_num_threads()) as peer:
+    model, dtype, device = (options[name] for name in ("model", "dtype", "device"))
+    with TrlPeer(options["python"], model, dtype, device, threads=torch.get_num_threads()) as peer:
         yield peer
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from benchmarks.training_step.workload import Case
 from torch import Tensor
 from transformers import DynamicCache
 
+from benchmarks.training_step.workload import Case
 from smalt.policy.caching import cache_argument
 from smalt.policy.layouts import Layout, Row, packed_batches, padded_batches
 from smalt.policy.logprobs import score_layout
@@ -39,7 +39,7 @@ def step(model: Any, way: str, case: Case, budget: int) -> float:
             mask=mask,
         )
         loss = policy_loss(inputs, LOSS).loss / case.scored
-        loss.backward()
+        torch.autograd.backward(loss)
         total += loss.item()
     return total
 

@@ -1,12 +1,12 @@
 import json
 
 import pytest
+
 from benchmarks.agreement.cases import Case, empty_answers, problem_of_tests, references
 from benchmarks.agreement.comparison import compare_cases, read_outcomes
 from benchmarks.agreement.data_sets import DATA_SETS
 from benchmarks.agreement.page import render_page
 from benchmarks.agreement.reasons import Reason, Reasons, load_reasons
-
 from smalt.grading.grader import Grader
 from smalt.problems.problem import CallTest
 from smalt.sandbox.forkserver import ForkServerSandbox

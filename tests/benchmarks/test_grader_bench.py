@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
 from benchmarks.grader import cpu_clock, designs, plan
 from benchmarks.grader.__main__ import main
 from benchmarks.grader.goals import Goal
 from benchmarks.grader.hosted import ROOT, Design, HostError, Load
 from benchmarks.grader.interleaved import Comparison, Measurement, MemoryShortError, compare, running
 from benchmarks.grader.workload import ENTRY_POINT, SIZE, Task, tasks
-from click.testing import CliRunner
 
 # A child that is orphaned by a process that ends at once: its time counts too.
 _BURN = """

@@ -1,12 +1,16 @@
 import json
+import sys
+from random import Random
 from statistics import mean
 
 import pytest
+from click.testing import CliRunner
+
 from benchmarks.sampling.__main__ import main
 from benchmarks.sampling.contenders import generate, greedy_agreement, smalt
 from benchmarks.sampling.measuring import Comparison, Reading
+from benchmarks.sampling.vllm_peer import drawn_length
 from benchmarks.sampling.workload import END, Workload, end_with_probability, load_model
-from click.testing import CliRunner
 
 LOAD = Workload("small", 3, 10, 40, 2, mean_tokens=5, max_new_tokens=30, rows=30, feedback_tokens=3)
 
@@ -28,6 +32,20 @@ def test_lengths_are_geometric_whoever_samples(policy, contender):
     # Of 240 lengths of standard deviation 4.5 the mean is off by 1.1 once in ten thousand.
     assert mean(lengths) == pytest.approx(5, abs=1.1)
     assert sum(length == 1 for length in lengths) / 240 == pytest.approx(0.2, abs=0.1)
+
+
+def test_the_engine_is_asked_for_lengths_of_the_same_distribution():
+    random = Random(0)
+    lengths = [drawn_length(random, LOAD) for _ in range(4000)]
+    assert mean(lengths) == pytest.approx(5, abs=0.3)
+    assert lengths.count(1) / 4000 == pytest.approx(0.2, abs=0.03)
+    assert max(lengths) == 30
+
+
+def test_vllm_takes_part_where_an_interpreter_is_given(tmp_path):
+    result = CliRunner().invoke(main, ["--smoke", "--rounds", "1", "--vllm", sys.executable])
+    assert result.exit_code == 1
+    assert "vllm_host.py ended" in str(result.exception)
 
 
 def test_the_hook_leaves_no_trace(policy):

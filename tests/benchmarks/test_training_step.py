@@ -1,10 +1,11 @@
 """The benchmark of training steps: its cases share what they say, its ways agree, and a small run makes a page."""
 
 import pytest
+from click.testing import CliRunner
+
 from benchmarks.training_step.__main__ import main
 from benchmarks.training_step.ways import WAYS, step
 from benchmarks.training_step.workload import Author, floor_of
-from click.testing import CliRunner
 
 AUTHOR = Author(640)
 CASES = [AUTHOR.group(4, 12, 5), AUTHOR.murphy(2, 3, 9, 4), AUTHOR.cobalt(3, 3, 8, 4)]

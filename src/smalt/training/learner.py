@@ -181,6 +181,7 @@ class _Totals:
             "ratio_deviation": self.ratio_deviation / scored,
             "entropy": self.entropy / scored,
             "grad_norm": self.gradient_norm / max(1, self.updates),
+            "trained_programs": float(self.completions),
             "trained_tokens": float(self.tokens),
             "training_tokens_total": float(self.row_tokens),
             "training_tokens_computed": float(self.computed_tokens),

@@ -1,0 +1,1 @@
+"""How long does a whole step of Cobalt take: sample, grade, train?"""

@@ -1,0 +1,1 @@
+"""What does a training example cost when dialogues get longer?"""
