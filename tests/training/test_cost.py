@@ -5,9 +5,11 @@ import pytest
 from smalt.dialogue.chat import Prompt
 from smalt.grading.extraction import Extraction
 from smalt.policy.sampling import Completion
+from smalt.policy.work import SamplingWork
 from smalt.rollouts.tree import Node, Tree
-from smalt.training.cost import sampling_tokens, time_shares
+from smalt.training.cost import sampling_tokens, sampling_work, time_shares
 from tests.conftest import drop_first
+from tests.scripted import SeededSampler
 
 
 def tree_of_two_and_one_revision():
@@ -31,6 +33,20 @@ def test_tokens_that_samples_share_are_told_apart():
     tree.kept = 1  # sampled in an earlier step
     assert sampling_tokens([tree])["sampling_tokens_total"] == 4 + 8
     assert sampling_tokens([]) == {"sampling_tokens_total": 0, "sampling_tokens_distinct": 0}
+
+
+def test_what_a_sampler_has_done_is_told_once():
+    sampler = SeededSampler(tokenizer=None)
+    assert sampling_work(sampler) == {}
+    sampler.work = SamplingWork(7, 5, 11, 2, 1)
+    told = {
+        "sampling_tokens_prefilled": 7,
+        "sampling_tokens_remembered": 5,
+        "sampling_histories_cut": 2,
+        "sampling_rows_put_back": 1,
+    }
+    assert sampling_work(sampler) == told
+    assert sampling_work(sampler) == dict.fromkeys(told, 0)
 
 
 def test_shares_are_of_the_sum_of_the_stages():

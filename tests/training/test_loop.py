@@ -138,6 +138,7 @@ def test_training_moves_the_weights_and_logs_each_step(undisturbed, model_folder
     assert {"reward_mean", "solved_share", "groups_without_signal", "cut_off", "infra_errors"} <= trained.keys()
     assert all(row[f"seconds_{part}"] >= 0 for row in rows for part in ("sampling", "grading", "training"))
     assert all(0 < row["sampling_tokens_distinct"] < row["sampling_tokens_total"] for row in rows)
+    assert all(row["sampling_tokens_prefilled"] == rows[0]["sampling_tokens_prefilled"] > 0 for row in rows)
     assert all(0 < row["training_tokens_computed"] < row["training_tokens_total"] for row in rows)
     assert not same(weights(undisturbed), load(model_folder).model.state_dict())
 

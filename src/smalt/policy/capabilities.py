@@ -1,7 +1,7 @@
-"""What a model can do exactly, found by trying: attention by blocks of a trie, and a head apart from its layers.
+"""What a model can do exactly, found by trying: attention by blocks, a head apart from its layers, shared prompts.
 
 Architectures differ in ways that no flag tells: recurrent state, positions that are counted and not given, caps and
-scales behind the head. So both shortcuts are compared with the plain computation on a few tokens, once per model, and
+scales behind the head. So each shortcut is compared with the plain computation on a few tokens, once per model, and
 what does not agree is not used.
 """
 
@@ -17,8 +17,16 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from smalt.policy.caching import keeps_every_token
 from smalt.policy.layouts import Layout, Row
-from smalt.policy.tree_attention import can_use_tree_attention, use_plain_attention, use_tree_attention
+from smalt.policy.prefill import prefill
+from smalt.policy.row_cache import RowCache
+from smalt.policy.tree_attention import (
+    can_share_prompts,
+    can_use_tree_attention,
+    use_plain_attention,
+    use_tree_attention,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +52,8 @@ class Capabilities:
     """Whether it attends by blocks; its attention was set so if it does."""
     separates_head: bool
     """Whether `head_logits` of the decoder's last hidden states are its logits."""
+    shares_prompts: bool
+    """Whether rows can be decoded from prompts that are held once."""
 
 
 _known: WeakKeyDictionary[Any, Capabilities] = WeakKeyDictionary()
@@ -53,7 +63,12 @@ def capabilities_of(model: Any) -> Capabilities:
     """Try the model once; later calls remember."""
     if model not in _known:
         with torch.no_grad(), _evaluating(model):
-            _known[model] = Capabilities(packs_tries=_packs_tries(model), separates_head=_separates_head(model))
+            packs_tries = _packs_tries(model)
+            _known[model] = Capabilities(
+                packs_tries=packs_tries,
+                separates_head=_separates_head(model),
+                shares_prompts=packs_tries and _shares_prompts(model),
+            )
         if not _known[model].packs_tries:
             _log.warning("%s cannot share prefixes: it trains on padded rows", type(model).__name__)
         if not _known[model].separates_head:
@@ -114,6 +129,38 @@ def _windows(config: Any) -> set[Any]:
     if kinds - {"full_attention", "sliding_attention"}:
         return {"of another kind"}
     return {window} if window is not None and (not kinds or "sliding_attention" in kinds) else set()
+
+
+def _shares_prompts(model: Any) -> bool:
+    """Try it; its attention is set for blocks, which is where shared prompts are handed to."""
+    if not can_share_prompts(model) or not keeps_every_token(model.config):
+        return False
+    try:
+        agrees = _decoding_agrees(model)
+    except Exception as error:
+        _log.warning("sharing prompts failed: %s: %s", type(error).__name__, error)
+        agrees = False
+    if not agrees:
+        _log.warning("%s cannot share prompts: each row decodes from its own copy", type(model).__name__)
+    return agrees
+
+
+def _decoding_agrees(model: Any) -> bool:
+    """Whether rows of two prompts, one of which joins later, have the logits that they have alone."""
+    first, second, later = _TRIED[0], _TRIED[2], _TRIED[4]
+    cache = RowCache(model.config, model.device, shares_prompts=True)
+    prompts = prefill(model, [first.prompt_ids, later.prompt_ids], [None, None])
+    live: list[tuple[Row, int]] = []
+    for text, joining in zip(prompts, ((first, second), (later,)), strict=True):
+        cache.place([(text, len(joining))])
+        live = [(row, fed) for row, fed in live] + [(row, 0) for row in joining]
+        fed_now = [row.completion_ids[fed] for row, fed in live]
+        logits = cache.feed(model, torch.tensor(fed_now, device=model.device))
+        live = [(row, fed + 1) for row, fed in live]
+    return all(
+        _agree(found, _plain_logits(model, row)[len(row.prompt_ids) + fed - 1])
+        for found, (row, fed) in zip(logits, live, strict=True)
+    )
 
 
 def _separates_head(model: Any) -> bool:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import torch
 
-from smalt.policy.caching import cache_argument
 from smalt.policy.drawing import draw
 from smalt.policy.live_rows import LiveRows, Task
 from smalt.policy.loading import Policy
@@ -68,6 +67,8 @@ class ContinuousDecoding:
         budget: int,
         memory: PrefixMemory,
         work: SamplingWork,
+        *,
+        shares_prompts: bool,
     ) -> None:
         """Nothing to decode yet."""
         self.policy = policy
@@ -77,7 +78,7 @@ class ContinuousDecoding:
         self.memory = memory
         self.work = work
         stop_ids = torch.tensor(sorted(policy.stop_ids), dtype=torch.long, device=policy.device)
-        self.cache = RowCache(policy.model.config, policy.device)
+        self.cache = RowCache(policy.model.config, policy.device, shares_prompts=shares_prompts)
         self.rows = LiveRows(self.cache, settings.max_new_tokens, stop_ids)
         self.waiting: deque[_Waiting] = deque()
         self.ready: deque[_Ready] = deque()
@@ -105,9 +106,12 @@ class ContinuousDecoding:
     def _admit(self) -> bool:
         """Give rows to what waits, as far as there is room, and draw their first tokens."""
         least = max(1, int(len(self.rows) * _REFILL_SHARE))
-        rows, width = len(self.rows), self.cache.width
+        rows, width, held = len(self.rows), self.cache.width, self.cache.prompt_tokens
         placed: list[tuple[PrefilledPrompt, list[Task]]] = []
-        while (length := self._next_length()) and (room := self._room(rows, max(width, length))) >= least:
+        while length := self._next_length():
+            wider, more = self.cache.grown(width, held, length)
+            if (room := self._room(rows, wider, more)) < least:
+                break
             if not self.ready:
                 self._prefill()
             head = self.ready[0]
@@ -115,7 +119,7 @@ class ContinuousDecoding:
             placed.append((head.text, tasks))
             if not head.tasks:
                 self.ready.popleft()
-            rows, width, least = rows + len(tasks), max(width, length), 1
+            rows, width, held, least = rows + len(tasks), wider, more, 1
         if placed:
             self.cache.place([(text, len(tasks)) for text, tasks in placed])
             logits = torch.stack([text.logits for text, tasks in placed for _ in tasks])
@@ -128,10 +132,13 @@ class ContinuousDecoding:
             return self.ready[0].text.length
         return len(self.waiting[0].ids) if self.waiting else 0
 
-    def _room(self, rows: int, width: int) -> int:
-        """How many rows may join `rows` others, the longest of all being `width` tokens long; one always may."""
+    def _room(self, rows: int, width: int, held: int) -> int:
+        """How many rows may join `rows` others, the longest of all being `width` tokens long; one always may.
+
+        Shared prompts take `held` tokens beside the rows.
+        """
         columns = width + min(_RESERVE, self.settings.max_new_tokens)
-        return max(self.budget // columns - rows, 0 if rows else 1)
+        return max((self.budget - held) // columns - rows, 0 if rows else 1)
 
     def _prefill(self) -> None:
         """Compute the next waiting texts, and keep the states of prompts if a turn follows."""
@@ -156,20 +163,13 @@ class ContinuousDecoding:
         if not self.rows:
             return False
         self._put_back()
-        model = self.policy.model
-        output = model(
-            input_ids=self.rows.last[:, None],
-            attention_mask=self.cache.mask(),
-            position_ids=self.cache.lengths[:, None],
-            **cache_argument(model, self.cache),
-        )
-        self.cache.advance()
-        self.rows.record(*draw(output.logits[:, -1], self.settings, self.generator))
+        logits = self.cache.feed(self.policy.model, self.rows.last)
+        self.rows.record(*draw(logits, self.settings, self.generator))
         return True
 
     def _put_back(self) -> None:
         """Let the youngest rows wait again where the others have outgrown the budget."""
-        most = max(1, self.budget // (self.cache.width + 1))
+        most = max(1, (self.budget - self.cache.prompt_tokens) // (self.cache.width + 1))
         if len(self.rows) > most:
             youngest = self.rows.youngest(len(self.rows) - most)
             for task in self.rows.progress(youngest):

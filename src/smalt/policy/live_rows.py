@@ -120,8 +120,8 @@ class LiveRows:
         for hole, tail in zip(holes, tails, strict=True):
             self.tasks[hole] = self.tasks[tail]
         del self.tasks[left:]
+        self.cache.move(holes, tails, left)
         into, out_of = self.stop_ids.new_tensor(holes), self.stop_ids.new_tensor(tails)
-        self.cache.move(into, out_of, left)
         for states in self._states:
             states[into] = states[out_of]
         self._states = _States(*(states[:left] for states in self._states))

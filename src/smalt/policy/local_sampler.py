@@ -17,11 +17,15 @@ import torch
 
 from smalt.policy.aligned_decoding import AlignedDecoding, aligned_batches
 from smalt.policy.caching import keeps_every_token
+from smalt.policy.capabilities import capabilities_of
 from smalt.policy.continuous_decoding import ContinuousDecoding
 from smalt.policy.loading import Policy
 from smalt.policy.prefix_memory import PrefixMemory
 from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplerSettings, SamplingSettings
 from smalt.policy.work import SamplingWork
+
+# Completions a prompt, in the mean, from which on prompts are shared.
+_SHARED_FROM = 2
 
 _logger = logging.getLogger(__name__)
 
@@ -55,7 +59,15 @@ class LocalSampler:
     ) -> list[list[Completion]]:
         generator = torch.Generator(device=self.policy.device).manual_seed(seed % (1 << 63))
         if self._keeps_every_token:
-            decoding = ContinuousDecoding(self.policy, settings, generator, self.budget.batch_tokens, memory, self.work)
+            decoding = ContinuousDecoding(
+                self.policy,
+                settings,
+                generator,
+                self.budget.batch_tokens,
+                memory,
+                self.work,
+                shares_prompts=self._shares_prompts(requests),
+            )
             return decoding.run(requests)
         results: list[list[Completion]] = [[] for _ in requests]
         for batch in aligned_batches(requests, settings, self.budget.batch_tokens):
@@ -63,6 +75,12 @@ class LocalSampler:
             for place, completions in zip(batch, aligned.run(), strict=True):
                 results[place] = completions
         return results
+
+    def _shares_prompts(self, requests: Sequence[SampleRequest]) -> bool:
+        """Whether prompts are held once and not as part of each row: where the model can, and it pays."""
+        counts = [request.count for request in requests if request.count]
+        pays = sum(counts) >= _SHARED_FROM * len(counts)
+        return pays and capabilities_of(self.policy.model).shares_prompts
 
     @functools.cached_property
     def _keeps_every_token(self) -> bool:

@@ -1,8 +1,9 @@
 """A key-value cache whose rows come and go: each row has its own length and starts at column 0.
 
 A new token is written behind its row's last one, so that rows of different lengths decode together, a row that comes
-shifts no other, and a row that ends makes room by moving one row. The mask hides what is behind a row's end. Only for
-decoding one token a row, without gradient, on layers that attend to everything before.
+shifts no other, and a row that ends makes room by moving one row. The mask hides what is behind a row's end. A row
+begins with a copy of its prompt, or behind it where prompts are shared. Only for decoding one token a row, without
+gradient, on layers that attend to everything before.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from torch import Tensor
 from transformers import Cache, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
+from smalt.policy.caching import cache_argument
 from smalt.policy.prefill import PrefilledPrompt
 from smalt.policy.prefix_memory import Segment
+from smalt.policy.shared_prompts import SharedPrompts, shelf_columns
 
 # Columns added at a time: each time copies all there is.
 _BLOCK = 64
@@ -29,6 +32,8 @@ class _Table:
 
     lengths: Tensor
     """Tokens of each row, `[rows]`."""
+    begins: Tensor
+    """Tokens of the prompt that a row begins behind, `[rows]`."""
     width: int = 0
     """Tokens of the longest row."""
 
@@ -36,68 +41,110 @@ class _Table:
     def rows(self) -> int:
         return len(self.lengths)
 
+    def extend(self, lengths: list[int], begins: list[int]) -> None:
+        """Append rows."""
+        self.lengths = torch.cat([self.lengths, self.lengths.new_tensor(lengths)])
+        self.begins = torch.cat([self.begins, self.begins.new_tensor(begins)])
+        self.width = max(self.width, *lengths)
+
+    def move(self, holes: list[int], tails: list[int], rows: int) -> None:
+        """As the cache's."""
+        if holes:
+            for column in (self.lengths, self.begins):
+                column[holes] = column[tails]
+        self.lengths, self.begins = self.lengths[:rows], self.begins[:rows]
+        self.width = int(self.lengths.max()) if rows else 0
+
 
 class RowCache(Cache):  # type: ignore[misc]
     """The states of the rows being decoded."""
 
-    def __init__(self, config: Any, device: torch.device) -> None:
+    def __init__(self, config: Any, device: torch.device, *, shares_prompts: bool) -> None:
         """An empty cache for a model of this config."""
-        self.table = _Table(torch.zeros(0, dtype=torch.long, device=device))
+        nothing = torch.zeros(0, dtype=torch.long, device=device)
+        self.table = _Table(nothing, nothing)
+        self.prompts = SharedPrompts() if shares_prompts else None
         super().__init__(layers=[_RowLayer(self.table) for _ in DynamicCache(config=config).layers])
 
     @property
-    def lengths(self) -> Tensor:
-        """Tokens of each row, `[rows]`."""
-        return self.table.lengths
-
-    @property
     def width(self) -> int:
-        """Tokens of the longest row."""
+        """Tokens of the longest row, without shared prompts."""
         return self.table.width
 
-    def mask(self) -> Tensor:
-        """The attention mask of the next token of each row, itself included, `[rows, width + 1]`."""
-        return (torch.arange(self.width + 1, device=self.lengths.device) <= self.lengths[:, None]).long()
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of shared prompts."""
+        return self.prompts.tokens if self.prompts else 0
+
+    def grown(self, width: int, prompt_tokens: int, length: int) -> tuple[int, int]:
+        """The width and the prompts' tokens when a prompt of so many tokens joins."""
+        if self.prompts is None:
+            return max(width, length), prompt_tokens
+        return width, prompt_tokens + shelf_columns(length)
 
     def place(self, prompts: Sequence[tuple[PrefilledPrompt, int]]) -> None:
         """Add the states of prompts, each as so many new rows."""
         first = self.table.rows
-        new = [prompt.length for prompt, count in prompts for _ in range(count)]
-        self.table.lengths = torch.cat([self.lengths, torch.tensor(new, device=self.lengths.device)])
-        self.table.width = max(self.width, *new)
+        lengths = [prompt.length for prompt, count in prompts for _ in range(count)]
+        nothing = [0] * len(lengths)
+        if self.prompts is not None:
+            self.prompts.add(prompts)
+            self.table.extend(nothing, lengths)
+        else:
+            self.table.extend(lengths, nothing)
+        for layer, source in zip(self.layers, prompts[0][0].layers, strict=True):
+            layer.reserve(source.keys, source.values, first)
+        if self.prompts is None:
+            self._copy(prompts, first)
+
+    def _copy(self, prompts: Sequence[tuple[PrefilledPrompt, int]], first: int) -> None:
+        """Write prompts into rows from `first` on."""
         for number, layer in enumerate(self.layers):
             row = first
             for prompt, count in prompts:
                 source = prompt.layers[number]
-                layer.reserve(source.keys, source.values, first)
                 for columns, places in prompt.pieces():
                     layer.key_buffer[row : row + count, :, columns] = source.keys[prompt.row, :, places]
                     layer.value_buffer[row : row + count, :, columns] = source.values[prompt.row, :, places]
                 row += count
 
-    def advance(self) -> None:
-        """Count the token that a forward pass has written to each row."""
-        self.table.lengths = self.lengths + 1
-        self.table.width += 1
+    def feed(self, model: Any, tokens: Tensor) -> Tensor:
+        """Run the next token of each row, `[rows]`; returns the logits of those after them, `[rows, vocabulary]`."""
+        table = self.table
+        is_seen = torch.arange(table.width + 1, device=tokens.device) <= table.lengths[:, None]
+        inputs: dict[str, Any] = {"attention_mask": is_seen.long()}
+        if self.prompts is not None:
+            mask = torch.zeros(is_seen.shape, dtype=model.dtype, device=tokens.device)
+            mask.masked_fill_(~is_seen, -torch.inf)
+            inputs = {"attention_mask": mask[:, None, None], "shared_prompts": self.prompts.states()}
+        positions = (table.begins + table.lengths)[:, None]
+        output = model(input_ids=tokens[:, None], position_ids=positions, **inputs, **cache_argument(model, self))
+        table.lengths = table.lengths + 1
+        table.width += 1
+        logits: Tensor = output.logits[:, -1]
+        return logits
 
     def segment(self, row: int, begin: int, end: int, parent: Segment) -> Segment:
-        """A copy of a row's states from token `begin` to `end`."""
-        columns = slice(begin, end)
-        states = [
-            (layer.key_buffer[row, :, columns].clone(), layer.value_buffer[row, :, columns].clone())
-            for layer in self.layers
-        ]
+        """A copy of the states of a row's text from token `begin` to `end`, no part of which is yet to be fed."""
+        held = self.prompts.length_of(row) if self.prompts else 0
+        columns = slice(max(begin - held, 0), end - held)
+        own = [(layer.key_buffer[row, :, columns], layer.value_buffer[row, :, columns]) for layer in self.layers]
+        if self.prompts is None or begin >= held:
+            return Segment(begin, [(keys.clone(), values.clone()) for keys, values in own], parent)
+        pairs = zip(self.prompts.states_of(row, begin), own, strict=True)
+        states = [(torch.cat([k, keys], 1), torch.cat([v, values], 1)) for (k, v), (keys, values) in pairs]
         return Segment(begin, states, parent)
 
-    def move(self, holes: Tensor, tails: Tensor, rows: int) -> None:
+    def move(self, holes: list[int], tails: list[int], rows: int) -> None:
         """Write rows `tails` over rows `holes`, then end after `rows` rows."""
-        if len(holes):
+        table = self.table
+        if holes:
             for layer in self.layers:
                 for buffer in (layer.key_buffer, layer.value_buffer):
                     buffer[holes, :, : self.width] = buffer[tails, :, : self.width]
-            self.lengths[holes] = self.lengths[tails]
-        self.table.lengths = self.lengths[:rows]
-        self.table.width = int(self.lengths.max()) if rows else 0
+        if self.prompts is not None:
+            self.prompts.move(holes, tails, rows)
+        table.move(holes, tails, rows)
 
 
 class _RowLayer(DynamicLayer):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from smalt.policy.attention_blocks import AttentionBlock, AttentionBlocks
+from smalt.policy.prompt_attention import attend_with_prompts
+from smalt.policy.shared_prompts import PromptStates
 
 _PREFIX = "smalt_tree_"
 _INNER = ("sdpa", "eager")
@@ -29,6 +31,11 @@ AttentionCall = Callable[..., tuple[Tensor, Any]]
 def can_use_tree_attention(model: Any) -> bool:
     """Whether the model's attention is one that blocks can be handed to."""
     return model.config._attn_implementation.removeprefix(_PREFIX) in _INNER
+
+
+def can_share_prompts(model: Any) -> bool:
+    """Whether shared prompts can be handed to its attention: SDPA, on the device whose operator is used for it."""
+    return model.config._attn_implementation == f"{_PREFIX}sdpa" and model.device.type == "cpu"
 
 
 def use_tree_attention(model: Any) -> None:
@@ -50,8 +57,12 @@ def _attention(inner: str) -> AttentionCall:
         value: Tensor,
         attention_mask: Tensor | None,
         attention_blocks: AttentionBlocks | None = None,
+        shared_prompts: PromptStates | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, Any]:
+        if shared_prompts is not None:
+            mask = cast(Tensor, attention_mask)
+            return attend_with_prompts(module, query, key, value, mask, shared_prompts, kwargs.get("scaling")), None
         attend = _own_eager(module) if inner == "eager" else ALL_ATTENTION_FUNCTIONS[inner]
         if attention_blocks is None:
             found: tuple[Tensor, Any] = attend(module, query, key, value, attention_mask, **kwargs)

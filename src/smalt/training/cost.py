@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from smalt.policy.sampling import Sampler
 from smalt.policy.trie import distinct_tokens
+from smalt.policy.work import CountingSampler
 from smalt.rollouts.tree import Tree
 
 
@@ -17,6 +19,19 @@ def sampling_tokens(trees: Sequence[Tree]) -> dict[str, float]:
     return {
         "sampling_tokens_total": float(sum(map(len, rows))),
         "sampling_tokens_distinct": float(distinct_tokens(rows)),
+    }
+
+
+def sampling_work(sampler: Sampler) -> dict[str, float]:
+    """What the sampler has done since this was last asked; nothing if it does not count."""
+    if not isinstance(sampler, CountingSampler):
+        return {}
+    work = sampler.work.take()
+    return {
+        "sampling_tokens_prefilled": float(work.prefilled_tokens),
+        "sampling_tokens_remembered": float(work.remembered_tokens),
+        "sampling_histories_cut": float(work.cut_histories),
+        "sampling_rows_put_back": float(work.rows_put_back),
     }
 
 

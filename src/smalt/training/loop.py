@@ -23,7 +23,7 @@ from smalt.rollouts.tree import Tree
 from smalt.training.batches import batch_of_step
 from smalt.training.checkpoints import CheckpointStore
 from smalt.training.companions import Companion
-from smalt.training.cost import sampling_tokens, time_shares
+from smalt.training.cost import sampling_tokens, sampling_work, time_shares
 from smalt.training.groups import TrainingGroup, whiten_batch
 from smalt.training.learner import Learner
 from smalt.training.metrics_log import MetricsLog
@@ -131,7 +131,8 @@ class TrainingLoop:
             "training": time.perf_counter() - started - sample.seconds,
         }
         self.growth.seconds_grading = 0.0
-        return metrics | time_shares(seconds) | sampling_tokens(sample.trees)
+        work = sampling_work(self.growth.sampler)
+        return metrics | time_shares(seconds) | sampling_tokens(sample.trees) | work
 
     def validate(self, contexts: Sequence[Context]) -> float:
         """Mean validation score of the last program of one dialogue a context; the same draws each time.
@@ -142,6 +143,7 @@ class TrainingLoop:
         growth = self.growth.with_sampling(self.settings.validation_sampling)
         turns = len(self.method.shape.branching)
         growth.grow(trees, Shape.chains(1, turns, stop_at_public_pass), seed=self.seed)
+        sampling_work(self.growth.sampler)  # is no step's
         last = [chain[-1] for tree in trees for chain in tree.chains()]
         scores = [self.method.validation_score(node) for node in last if not node.is_infra_error]
         return fmean(scores) if scores else 0.0
