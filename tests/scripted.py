@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from smalt.dialogue.wording import Wording
@@ -41,6 +44,21 @@ class ScriptedSampler:
     def _completion(self, text):
         ids = (*self.tokenizer.encode(text, add_special_tokens=False), self.tokenizer.eos_token_id)
         return Completion(ids, tuple(-0.5 for _ in ids), True)
+
+
+@dataclass
+class TellingSampler(ScriptedSampler):
+    """As above, but tells of each reply as it ends, last ones first; each takes `seconds`."""
+
+    seconds: float = 0.0
+
+    def sample_and_tell(self, requests, settings, seed, on_finished):
+        results = self.sample(requests, settings, seed)
+        for place, completions in reversed(list(enumerate(results))):
+            for number, completion in reversed(list(enumerate(completions))):
+                time.sleep(self.seconds)
+                on_finished(place, number, completion)
+        return results
 
 
 @dataclass
@@ -103,6 +121,24 @@ class TextGrader:
         passed = [self.judge(program, place) for place in range(len(tests))]
         statuses = [Status.PASSED if is_right else Status.WRONG_ANSWER for is_right in passed]
         return grade_of(problem, statuses, ["?"] * len(tests))
+
+
+@dataclass
+class StreamingGrader(TextGrader):
+    """As above, but takes programs one by one, on one thread; each takes `seconds`."""
+
+    seconds: float = 0.0
+    graded: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def stream(self):
+        with ThreadPoolExecutor(1) as pool:
+            yield lambda problem, program: pool.submit(self._take_time, problem, program)
+
+    def _take_time(self, problem, program):
+        time.sleep(self.seconds)
+        self.graded.append(program)
+        return self._grade(problem, program)
 
 
 def grade_of(problem, statuses, outputs):

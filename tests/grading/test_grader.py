@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
@@ -297,3 +298,29 @@ def test_a_program_that_hangs_on_every_test_costs_its_budget_and_one_limit(sandb
     assert [result.passed for result in grade.results] == [False, True] + [False] * 29
     assert grade.cpu_seconds < 1
     assert grader.statistics.separate_runs == 1
+
+
+def test_nobody_waits_for_a_program_beyond_its_limits(sandbox: ForkServerSandbox) -> None:
+    """A whole level is graded; one program sleeps on every test, which costs wall time and no CPU time."""
+    wall, budget, count = 0.3, 3, 100
+    tests = tuple(StdinTest(stdin=str(number), expected="") for number in range(count))
+    problem = stdin_problem(public_tests=(), hidden_tests=tests)
+    grader = Grader(sandbox, Limits(wall_seconds=wall), policy=GradingPolicy(program_budget=budget, audit_share=0))
+    programs = ["import time\ntime.sleep(3600)", *(f"pass  # {number}" for number in range(6))]
+    started = time.perf_counter()
+    sleeper, *others = grader.grade_many([(problem, program) for program in programs])
+    elapsed = time.perf_counter() - started
+    assert {result.status for result in sleeper.results} == {Status.TIMEOUT}
+    assert all(grade.passes_all for grade in others)
+    # Its budget and one confirmation, not its tests: the rest is for a loaded machine.
+    assert elapsed < (budget + 1) * wall + 10 < count * wall
+
+
+def test_programs_are_graded_as_they_come(sandbox: ForkServerSandbox) -> None:
+    grader = Grader(sandbox)
+    with grader.stream() as submit:
+        right = submit(stdin_problem(), "print(2 * int(input()))")
+        assert right.result(20).passes_all
+        assert submit(stdin_problem(), "print(2 * int(input()))") is right
+        wrong = submit(stdin_problem(), "print(1)")
+    assert not wrong.result().passes_all

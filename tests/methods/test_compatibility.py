@@ -39,6 +39,12 @@ OAPL = ("training.loss.objective=oapl", SEQUENCES)
             ),
             "set one of them",
         ),
+        (
+            ("method=grpo", "training.steps_ahead=1", "training.dynamic_sampling_rounds=2"),
+            "credit waits for the update",
+        ),
+        (("training.steps_ahead=1", "training.checkpoint_every=1"), "set checkpoint_every above 1"),
+        (("training.steps_ahead=2",), "training.steps_ahead"),
         (("method=rlef", "training.dynamic_sampling_rounds=2"), "every tree of RLEF trains"),
         (("method=rlef", "training.advantages.estimator=rloo"), "RLEF computes advantages by its own formula"),
         (("method=murphy", "murphy.turns=1"), "murphy.turns"),
@@ -65,6 +71,7 @@ def test_nonsense_is_refused(overrides, reason):
         ("training.loss.aggregation=constant", "training.loss.constant_length=72"),
         ("method=grpo", "training.dynamic_sampling_rounds=3"),
         ("method=grpo", "training.never_give_up={probability: 0.3}", "training.advantages.estimator=ngu"),
+        ("method=murphy", "training.steps_ahead=1"),
         ("method=verpo_mt", "collection.turns=1"),  # contexts do not concern it
     ],
 )

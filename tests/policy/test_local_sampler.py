@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.sampling import SampleRequest, SamplerSettings, SamplingSettings
+from tests.policy.models import tiny_policy
 
 PROMPTS = [(5, 9, 301, 77, 8, 12, 40), (600,), tuple(range(100, 160)), (17, 17, 23)]
 GREEDY = SamplingSettings(temperature=0, max_new_tokens=12)
@@ -121,6 +122,51 @@ def test_the_same_seed_gives_the_same_samples_and_another_seed_others(sampler):
     torch.manual_seed(99)
     assert sampler.sample(requests(2, 2), settings, 7) == first
     assert sampler.sample(requests(2, 2), settings, 8) != first
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 150, 1 << 17])
+def test_every_completion_is_told_of_once_and_telling_changes_nothing(ending, batch_tokens):
+    sampler = LocalSampler(ending.policy, SamplerSettings(batch_tokens=batch_tokens))
+    asked, drawn, told = requests(6, 0, 6, 1), SamplingSettings(max_new_tokens=20), []
+    results = sampler.sample_and_tell(asked, drawn, 3, lambda *finished: told.append(finished))
+    assert results == sampler.sample(asked, drawn, 3)
+    assert sorted(told, key=lambda finished: finished[:2]) == [
+        (place, number, completion) for place, group in enumerate(results) for number, completion in enumerate(group)
+    ]
+
+
+def test_a_completion_is_told_of_when_it_ends(ending):
+    lengths = []
+    ending.sample_and_tell(
+        requests(12), SamplingSettings(max_new_tokens=20), 0, lambda *finished: lengths.append(len(finished[2].ids))
+    )
+    assert lengths == sorted(lengths)
+    assert lengths[0] < lengths[-1]
+
+
+def test_fixed_batches_tell_too():
+    sampler, told = LocalSampler(tiny_policy("gemma2, sliding windows")), []
+    asked = [SampleRequest((5, 9, 31), 3), SampleRequest((60,), 2)]
+    results = sampler.sample_and_tell(asked, GREEDY, 0, lambda *finished: told.append(finished))
+    assert {finished[:2]: finished[2] for finished in told} == {
+        (place, number): completion for place, group in enumerate(results) for number, completion in enumerate(group)
+    }
+    assert len(told) == 5
+
+
+def test_a_frozen_sampler_keeps_the_weights_of_its_time(sampler):
+    drawn = SamplingSettings(max_new_tokens=8)
+    before = sampler.sample(requests(2, 2), drawn, 0)
+    for _ in range(2):
+        frozen = sampler.frozen()
+        with torch.no_grad():
+            for weight in sampler.policy.model.parameters():
+                weight.add_(torch.randn_like(weight) * 0.1)
+        assert frozen.sample(requests(2, 2), drawn, 0) == before
+        after = sampler.sample(requests(2, 2), drawn, 0)
+        assert after != before
+        before = after
+    assert frozen.work is sampler.work
 
 
 def test_any_seed_will_do(sampler):

@@ -209,7 +209,8 @@ def test_hidden_tests_never_reach_a_prompt(chat, seed, branching):
 def test_time_spent_grading_is_counted(chat, problem):
     growth = scripted_growth(chat, [WRONG])
     grown(growth, Shape.group(1), problem)
-    assert growth.seconds_grading > 0
+    assert growth.grading_time.waited > 0
+    assert growth.grading_time.overlapped == 0
     assert growth.with_sampling(growth.sampling).sampler is growth.sampler
 
 

@@ -7,7 +7,7 @@ from smalt.grading.extraction import Extraction
 from smalt.policy.sampling import Completion
 from smalt.policy.work import SamplingWork
 from smalt.rollouts.tree import Node, Tree
-from smalt.training.cost import sampling_tokens, sampling_work, time_shares
+from smalt.training.cost import sampling_tokens, sampling_work, time_shares, total_work
 from tests.conftest import drop_first
 from tests.scripted import SeededSampler
 
@@ -55,3 +55,8 @@ def test_shares_are_of_the_sum_of_the_stages():
     assert costs["share_sampling"] == pytest.approx(0.75)
     assert costs["share_grading"] == 0
     assert time_shares({"training": 0.0})["share_training"] == 0
+
+
+def test_work_adds_up_count_by_count():
+    assert total_work([{"a": 1.0, "b": 2.0}, {}, {"a": 3.0}]) == {"a": 4.0, "b": 2.0}
+    assert total_work([]) == {}

@@ -6,8 +6,9 @@ import hashlib
 import pickle
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 from smalt.grading.examination import Examination
 from smalt.grading.policy import GraderStatistics, GradingPolicy
@@ -17,6 +18,8 @@ from smalt.sandbox.execution import Sandbox
 from smalt.sandbox.forkserver import ForkServerSandbox
 
 _Key = tuple[str, bytes, bytes]
+Submit = Callable[[Problem, str], "Future[Grade]"]
+"""Takes a program to be graded, at once."""
 
 
 class Grader:
@@ -58,11 +61,30 @@ class Grader:
 
     def grade_many(self, pairs: Sequence[tuple[Problem, str]]) -> list[Grade]:
         """Grade in parallel; grades are in the order of `pairs`. Equal programs for a problem run once."""
-        keys = [self._key(problem, program) for problem, program in pairs]
-        unique = dict(zip(keys, pairs, strict=True))
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="grader") as pool:
-            running = {key: pool.submit(self._grade, key, *pair) for key, pair in unique.items()}
-            return [running[key].result() for key in keys]
+        with self.stream() as submit:
+            futures = [submit(problem, program) for problem, program in pairs]
+            return [future.result() for future in futures]
+
+    @contextmanager
+    def stream(self) -> Iterator[Submit]:
+        """Grade programs as they come, in parallel; in one `with` block equal programs for a problem run once.
+
+        To submit never waits: what waits for a worker is bounded by what the caller holds. A block that is left
+        early, by an error, waits only for the programs that are running.
+        """
+        running: dict[_Key, Future[Grade]] = {}
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="grader")
+
+        def submit(problem: Problem, program: str) -> Future[Grade]:
+            key = self._key(problem, program)
+            if key not in running:
+                running[key] = pool.submit(self._grade, key, problem, program)
+            return running[key]
+
+        try:
+            yield submit
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _grade(self, key: _Key, problem: Problem, program: str) -> Grade:
         with self._lock:

@@ -71,5 +71,12 @@ def _about_sampling(method: Method[Any], training: TrainingSettings) -> Iterator
         yield "training.never_give_up keeps completions of the first prompt only; use a method of one turn a step"
     if (method.learns_values or method.imitates) and training.dynamic_sampling_rounds > 1:
         yield f"training.dynamic_sampling_rounds: every tree of {type(method).__name__} trains; leave it at 1"
+    if training.steps_ahead and training.dynamic_sampling_rounds > 1:
+        yield (
+            "training.steps_ahead: dynamic_sampling_rounds asks credit whether to sample more, and credit waits for "
+            "the update before; set one of them"
+        )
+    if training.steps_ahead and training.checkpoint_every == 1:
+        yield "training.steps_ahead: no step behind a checkpoint is sampled ahead; set checkpoint_every above 1"
     if persists and training.dynamic_sampling_rounds > 1:
         yield "training: never_give_up returns the prompts that dynamic_sampling_rounds passes over: set one of them"

@@ -18,7 +18,7 @@ from smalt.policy.loading import Policy
 from smalt.policy.prefill import PrefilledPrompt, prefill
 from smalt.policy.prefix_memory import Ids, PrefixMemory, Segment
 from smalt.policy.row_cache import RowCache
-from smalt.policy.sampling import Completion, SampleRequest, SamplingSettings
+from smalt.policy.sampling import Completion, OnFinished, SampleRequest, SamplingSettings, tell_nobody
 from smalt.policy.work import SamplingWork
 
 # New tokens of a prefill: enough to fill a device, few enough for activations and masks to stay small.
@@ -83,8 +83,8 @@ class ContinuousDecoding:
         self.waiting: deque[_Waiting] = deque()
         self.ready: deque[_Ready] = deque()
 
-    def run(self, requests: Sequence[SampleRequest]) -> list[list[Completion]]:
-        """For each request its completions."""
+    def run(self, requests: Sequence[SampleRequest], on_finished: OnFinished = tell_nobody) -> list[list[Completion]]:
+        """For each request its completions; `on_finished` is told of each when its row ends."""
         waiting = [
             _Waiting(
                 [Task(place, sample, request.prompt_ids) for sample in range(request.count)],
@@ -95,13 +95,12 @@ class ContinuousDecoding:
         ]
         # Similar work together: texts that are remembered have few tokens left to compute.
         self.waiting.extend(sorted(waiting, key=lambda entry: (entry.prior is not None, len(entry.ids))))
-        done: list[Task] = []
+        done: dict[tuple[int, int], Completion] = {}
         while self._admit() or self._step():
-            done += self._leave()
-        results: list[list[Completion]] = [[] for _ in requests]
-        for task in sorted(done, key=lambda task: (task.place, task.sample)):
-            results[task.place].append(self._completion(task))
-        return results
+            for task in self._leave():
+                completion = done[task.place, task.sample] = self._completion(task)
+                on_finished(task.place, task.sample, completion)
+        return [[done[place, sample] for sample in range(r.count)] for place, r in enumerate(requests)]
 
     def _admit(self) -> bool:
         """Give rows to what waits, as far as there is room, and draw their first tokens."""

@@ -7,11 +7,12 @@ should sample.
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -21,7 +22,15 @@ from smalt.policy.capabilities import capabilities_of
 from smalt.policy.continuous_decoding import ContinuousDecoding
 from smalt.policy.loading import Policy
 from smalt.policy.prefix_memory import PrefixMemory
-from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplerSettings, SamplingSettings
+from smalt.policy.sampling import (
+    Completion,
+    OnFinished,
+    Sampler,
+    SampleRequest,
+    SamplerSettings,
+    SamplingSettings,
+    tell_nobody,
+)
 from smalt.policy.work import SamplingWork
 
 # Completions a prompt, in the mean, from which on prompts are shared.
@@ -46,16 +55,37 @@ class LocalSampler:
         self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int
     ) -> list[list[Completion]]:
         """For each request its completions, in order."""
-        return self._sample(requests, settings, seed, PrefixMemory(budget=0, turns_left=0))
+        return self.sample_and_tell(requests, settings, seed, tell_nobody)
+
+    def sample_and_tell(
+        self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int, on_finished: OnFinished
+    ) -> list[list[Completion]]:
+        """As `sample`; tells of each completion when its row ends, of rows in fixed batches when their batch does."""
+        return self._sample(requests, settings, seed, PrefixMemory(budget=0, turns_left=0), on_finished)
 
     @contextmanager
     def over_turns(self, turns: int) -> Iterator[Sampler]:
         """A sampler for so many turns of the same dialogues, which remembers the states of each until the next."""
         yield _OverTurns(self, PrefixMemory(self.budget.kept_tokens, turns))
 
+    def frozen(self) -> Sampler:
+        """A sampler on a copy of the weights as they are now: the first call makes the copy, later ones refresh it."""
+        self._twin.policy.model.load_state_dict(self.policy.model.state_dict())
+        return self._twin
+
+    @functools.cached_property
+    def _twin(self) -> LocalSampler:
+        # Its weights still "require" gradients: torch rounds otherwise where they do not, even in inference.
+        return LocalSampler(replace(self.policy, model=copy.deepcopy(self.policy.model)), self.budget, self.work)
+
     @torch.inference_mode()
     def _sample(
-        self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int, memory: PrefixMemory
+        self,
+        requests: Sequence[SampleRequest],
+        settings: SamplingSettings,
+        seed: int,
+        memory: PrefixMemory,
+        on_finished: OnFinished,
     ) -> list[list[Completion]]:
         generator = torch.Generator(device=self.policy.device).manual_seed(seed % (1 << 63))
         if self._keeps_every_token:
@@ -68,12 +98,14 @@ class LocalSampler:
                 self.work,
                 shares_prompts=self._shares_prompts(requests),
             )
-            return decoding.run(requests)
+            return decoding.run(requests, on_finished)
         results: list[list[Completion]] = [[] for _ in requests]
         for batch in aligned_batches(requests, settings, self.budget.batch_tokens):
             aligned = AlignedDecoding(self.policy, [requests[i] for i in batch], settings, generator, self.work)
             for place, completions in zip(batch, aligned.run(), strict=True):
                 results[place] = completions
+                for number, completion in enumerate(completions):
+                    on_finished(place, number, completion)
         return results
 
     def _shares_prompts(self, requests: Sequence[SampleRequest]) -> bool:
@@ -109,8 +141,14 @@ class _OverTurns:
         self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int
     ) -> list[list[Completion]]:
         """As the sampler's own, from where the turn before ended."""
+        return self.sample_and_tell(requests, settings, seed, tell_nobody)
+
+    def sample_and_tell(
+        self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int, on_finished: OnFinished
+    ) -> list[list[Completion]]:
+        """As the sampler's own, from where the turn before ended."""
         self.turn += 1
         if self.turn > 1:
             self.sampler.work.cut_histories += sum(not request.extends for request in requests)
         self.memory.begin_turn((request.prompt_ids, request.fed) for request in requests)
-        return self.sampler._sample(requests, settings, seed, self.memory)
+        return self.sampler._sample(requests, settings, seed, self.memory, on_finished)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -66,6 +66,14 @@ class Completion:
     """Whether a stop token ended it (else it was cut at `max_new_tokens`)."""
 
 
+OnFinished = Callable[[int, int, Completion], None]
+"""Told of a completion that has ended: its request's place, its number among the request's, and itself."""
+
+
+def tell_nobody(place: int, number: int, completion: Completion) -> None:
+    """For calls whose completions are looked at when all are there."""
+
+
 class Sampler(Protocol):
     """Draws completions from the current policy."""
 
@@ -88,6 +96,42 @@ class MultiTurnSampler(Protocol):
         """A sampler whose next `turns` calls are the turns of the same dialogues, last one included.
 
         What it returns must not depend on what was sampled before it was made.
+        """
+        ...
+
+
+@runtime_checkable
+class TellingSampler(Protocol):
+    """A sampler that tells of each completion while others are still being drawn. Nobody has to be one."""
+
+    def sample_and_tell(
+        self, requests: Sequence[SampleRequest], settings: SamplingSettings, seed: int, on_finished: OnFinished
+    ) -> list[list[Completion]]:
+        """What `sample` returns; `on_finished` is told of every completion once, in any order, by this thread."""
+        ...
+
+
+def sample_and_tell(
+    sampler: Sampler,
+    requests: Sequence[SampleRequest],
+    settings: SamplingSettings,
+    seed: int,
+    on_finished: OnFinished,
+) -> list[list[Completion]]:
+    """The sampler's completions, told of as they end if it can tell, and else not at all."""
+    if isinstance(sampler, TellingSampler):
+        return sampler.sample_and_tell(requests, settings, seed, on_finished)
+    return sampler.sample(requests, settings, seed)
+
+
+@runtime_checkable
+class FreezableSampler(Protocol):
+    """A sampler that can go on with weights of its own while the policy's are trained. Nobody has to be one."""
+
+    def frozen(self) -> Sampler:
+        """A sampler of the policy as it is now, whatever becomes of it; good until the next call of this.
+
+        It may be used by another thread, also while this one trains the policy.
         """
         ...
 

@@ -51,7 +51,12 @@ PANELS = (
     Panel("Learning rate", (("learning_rate", "rate"),), is_smoothed=False),
     Panel(
         "Seconds a step",
-        (("seconds_sampling", "sampling"), ("seconds_grading", "grading"), ("seconds_training", "training")),
+        (
+            ("seconds_sampling", "sampling"),
+            ("seconds_grading", "grading"),
+            ("seconds_training", "training"),
+            ("seconds_grading_overlapped", "grading while sampling"),
+        ),
     ),
 )
 

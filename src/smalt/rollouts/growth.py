@@ -1,33 +1,37 @@
 """Grow rollout trees: sample, take the program, grade it, write its feedback, go on.
 
 The shape decides the method: chains for collection and evaluation, one level of siblings for Cobalt and GRPO,
-several levels for MURPHY. All trees grow level by level, so that one level is one batch for sampler and grader.
+several levels for MURPHY. All trees grow level by level, so that one level is one batch for sampler and grader; a
+program may be graded while others of its level are still being written.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
 
 from smalt.dialogue.chat import ChatFormat, Prompt
 from smalt.dialogue.feedback import feedback_message
 from smalt.dialogue.wording import Wording, no_code_message, task_message
 from smalt.grading.extraction import extract_program
-from smalt.grading.verdicts import Grade
-from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplingSettings, sampler_over_turns
+from smalt.policy.sampling import (
+    Completion,
+    OnFinished,
+    Sampler,
+    SampleRequest,
+    SamplingSettings,
+    sample_and_tell,
+    sampler_over_turns,
+)
 from smalt.problems.problem import Problem
 from smalt.rollouts.best_of import Scores, choose_best, no_scores
+from smalt.rollouts.level_grading import Grader, GradingTime, level_grading
 from smalt.rollouts.tree import Node, Tree
 
-
-class Grader(Protocol):
-    """Gives verdicts on programs; see `smalt.grading.grader`."""
-
-    def grade_many(self, pairs: Sequence[tuple[Problem, str]]) -> list[Grade]:
-        """Grade `(problem, program)` pairs, in order."""
-        ...
+_OpenPrompt = tuple[Tree, Node | None, Prompt]
+"""A prompt whose completions are wanted: where they hang, and after which node."""
 
 
 def never_stop(node: Node) -> bool:
@@ -80,8 +84,10 @@ class Growth:
     """Judges programs for shapes that let only the best of several go on."""
     show_public_tests: bool = False
     """Whether the public tests stand in the first message as examples."""
-    seconds_grading: float = 0.0
-    """Wall time spent in the grader so far; whoever reports it may set it back to 0."""
+    grades_early: bool = True
+    """Whether a program is graded as soon as it is written, if sampler and grader can; else with its whole level."""
+    grading_time: GradingTime = field(default_factory=GradingTime)
+    """Wall time of grading so far."""
 
     def with_sampling(self, sampling: SamplingSettings) -> Growth:
         """The same growth with other draws."""
@@ -94,13 +100,13 @@ class Growth:
 
     def grow(self, trees: Sequence[Tree], shape: Shape, seed: int) -> None:
         """Grow `trees` in place. A prompt that does not fit the model's context stays without children."""
-        open_prompts: list[tuple[Tree, Node | None, Prompt]] = [(tree, None, tree.root) for tree in trees]
+        open_prompts: list[_OpenPrompt] = [(tree, None, tree.root) for tree in trees]
         with sampler_over_turns(self.sampler, len(shape.branching)) as sampler:
             for level, count in enumerate(shape.branching):
                 open_prompts = [entry for entry in open_prompts if sampler.fits(entry[2].ids, self.sampling)]
                 requests = [_request(parent, prompt, count) for _, parent, prompt in open_prompts]
-                sampled = sampler.sample(requests, self.sampling, seed=seed * 1009 + level)
-                grown = self._attach(open_prompts, sampled)
+                draw = partial(sample_and_tell, sampler, requests, self.sampling, seed * 1009 + level)
+                grown = self._grow_level(open_prompts, draw)
                 if shape.best_of > 1:
                     choose_best([node for _, node in grown], shape.best_of, self.scores)
                 if level + 1 < len(shape.branching):
@@ -109,7 +115,7 @@ class Growth:
 
     def attach(self, tree: Tree, completions: Sequence[Completion]) -> None:
         """Hang completions that were sampled earlier under a tree's root, and grade them."""
-        self._attach([(tree, None, tree.root)], [completions])
+        self._grow_level([(tree, None, tree.root)], lambda on_finished: [completions])
 
     def next_prompt(self, node: Node) -> Prompt:
         """The prompt that follows a node: its history and the feedback on it."""
@@ -132,31 +138,34 @@ class Growth:
             control_tokens=self.chat.control_tokens,
         )
 
-    def _attach(
+    def _grow_level(
         self,
-        prompts: Sequence[tuple[Tree, Node | None, Prompt]],
-        sampled: Sequence[Sequence[Completion]],
+        prompts: Sequence[_OpenPrompt],
+        draw: Callable[[OnFinished], Sequence[Sequence[Completion]]],
     ) -> list[tuple[Tree, Node]]:
-        """Make nodes of completions, grade them all in one call, hang them into their trees."""
-        grown = [
-            (tree, self._node(tree, parent, prompt, completion))
-            for (tree, parent, prompt), completions in zip(prompts, sampled, strict=True)
-            for completion in completions
-        ]
-        with_program = [(tree, node) for tree, node in grown if node.program is not None]
-        started = time.perf_counter()
-        grades = self.grader.grade_many([(tree.problem, node.program or "") for tree, node in with_program])
-        self.seconds_grading += time.perf_counter() - started
-        for (_, node), grade in zip(with_program, grades, strict=True):
-            node.grade = grade
-        return grown
+        """Make graded nodes of the completions drawn, and hang them into their trees in the order of the prompts."""
+        nodes: dict[tuple[int, int], Node] = {}
+        with level_grading(self.grader, self.grading_time, self.grades_early) as grading:
 
-    def _node(self, tree: Tree, parent: Node | None, prompt: Prompt, completion: Completion) -> Node:
+            def on_finished(place: int, number: int, completion: Completion) -> None:
+                node = nodes[place, number] = self._node(prompts[place], completion)
+                grading.begin(node)
+
+            for place, completions in enumerate(draw(on_finished)):
+                for number, completion in enumerate(completions):
+                    if (place, number) not in nodes:  # the sampler did not tell
+                        on_finished(place, number, completion)
+            ordered = [(prompts[place][0], node) for (place, _), node in sorted(nodes.items(), key=itemgetter(0))]
+            grading.finish([node for _, node in ordered])
+        for tree, node in ordered:
+            (tree.children if node.parent is None else node.parent.children).append(node)
+        return ordered
+
+    def _node(self, prompt: _OpenPrompt, completion: Completion) -> Node:
+        tree, parent, text = prompt
         reply = self.chat.reply_text(completion.ids)
         extraction = extract_program(reply, tree.problem.entry_point)
-        node = Node(tree.problem, prompt, completion, reply, extraction, grade=None, parent=parent)
-        (tree.children if parent is None else parent.children).append(node)
-        return node
+        return Node(tree.problem, text, completion, reply, extraction, grade=None, parent=parent)
 
 
 def _request(parent: Node | None, prompt: Prompt, count: int) -> SampleRequest:

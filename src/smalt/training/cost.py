@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from smalt.policy.sampling import Sampler
 from smalt.policy.trie import distinct_tokens
@@ -33,6 +34,11 @@ def sampling_work(sampler: Sampler) -> dict[str, float]:
         "sampling_histories_cut": float(work.cut_histories),
         "sampling_rows_put_back": float(work.rows_put_back),
     }
+
+
+def total_work(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of several `sampling_work`, count by count."""
+    return {count: sum(part.get(count, 0.0) for part in parts) for count in dict.fromkeys(chain(*parts))}
 
 
 def time_shares(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -42,6 +42,8 @@ class Learner:
         self.settings = optimiser
         self.loss_settings = loss
         self.temperature = temperature
+        self.updates = 0
+        """Optimiser steps taken since it was made."""
         if optimiser.gradient_checkpointing:
             policy.model.gradient_checkpointing_enable()
         self.optimizer = torch.optim.AdamW(
@@ -96,6 +98,7 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(policy_parameters(self.policy.model), self.settings.gradient_clip)
         totals.gradient_norm = norm.item()
         self.optimizer.step()
+        self.updates += 1
         self.optimizer.zero_grad()
         self.policy.model.eval()
         return totals

@@ -144,6 +144,13 @@ class TrainingSettings(BaseModel):
         "1 takes what the first gives.",
     )
     never_give_up: NeverGiveUpSettings | None = Field(None, description="NGU's return of failed prompts, if any.")
+    steps_ahead: int = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1 samples a step beside the update of the step before, with the weights before that update, but "
+        "for the step behind a checkpoint; 0 samples each step with the newest weights.",
+    )
     validate_every: int = Field(0, ge=0, description="Steps between validations; 0 for none.")
     validation_contexts: int = Field(256, gt=0, description="Most contexts a validation scores.")
     validation_sampling: SamplingSettings = Field(
