@@ -69,8 +69,8 @@ class Grader:
     def stream(self) -> Iterator[Submit]:
         """Grade programs as they come, in parallel; in one `with` block equal programs for a problem run once.
 
-        To submit never waits: what waits for a worker is bounded by what the caller holds. A block that is left
-        early, by an error, waits only for the programs that are running.
+        To submit never waits: what waits for a worker is bounded by what the caller holds. The block ends when all
+        is graded, or after an error when the programs that are running are.
         """
         running: dict[_Key, Future[Grade]] = {}
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="grader")
@@ -83,8 +83,10 @@ class Grader:
 
         try:
             yield submit
-        finally:
+        except BaseException:
             pool.shutdown(cancel_futures=True)
+            raise
+        pool.shutdown()
 
     def _grade(self, key: _Key, problem: Problem, program: str) -> Grade:
         with self._lock:
