@@ -20,7 +20,8 @@ from smalt.problems.native import write_native
 from smalt.problems.problem import CallTest
 from smalt.reports.run_folder import read_run_folder
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
-from smalt.settings import DialogueSettings, SettingsError, load_evaluation, load_recipe
+from smalt.settings import DialogueSettings, load_evaluation, load_recipe
+from smalt.yaml_settings import SettingsError
 from tests.conftest import drop_first
 from tests.scripted import RIGHT, WORDING
 

@@ -25,10 +25,11 @@ from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.tree import Node
 from smalt.sandbox.forkserver import ForkServerSandbox
-from smalt.settings import DialogueSettings, GraderSettings, RunSettings, SettingsError, dump_settings
+from smalt.settings import DialogueSettings, GraderSettings, RunSettings
 from smalt.training.learner import Learner
 from smalt.training.turn_value import attach_value_head
 from smalt.training.verifier_training import VerifierTrainer
+from smalt.yaml_settings import SettingsError, dump_settings
 
 
 @contextmanager

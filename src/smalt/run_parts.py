@@ -21,8 +21,9 @@ from smalt.progress import progress
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.store import TrajectoryStore
-from smalt.settings import RunSettings, SettingsError
+from smalt.settings import RunSettings
 from smalt.training.spending import Spent
+from smalt.yaml_settings import SettingsError
 
 
 @dataclass
