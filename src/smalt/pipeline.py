@@ -10,8 +10,9 @@ start at bare problems (all but Cobalt) neither collect nor cut.
                                    complete.json once all are there
     contexts.parquet               what is trained on (validation_contexts.parquet likewise)
     metrics.jsonl, tensorboard/    numbers of each training step
-    checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
-    final/                         the trained model, transformers format
+    checkpoints/step-*/            newest checkpoints, transformers format (adapters: peft's) and optimiser state
+    adapter/                       the trained adapters, peft's format (only with model.lora)
+    final/                         the trained model, transformers format, with adapters merged
     verifier/                      the verifier, for methods that train one
     evaluation/before, after/      summary.json and trajectories by turn
     stages.json, summary.json      seconds of each stage; the run's figures
@@ -26,10 +27,11 @@ from typing import Any
 
 from rich.console import Console
 
-from smalt.assembly import claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
+from smalt.assembly import adapt, claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
 from smalt.evaluation.by_turn import evaluate
-from smalt.files import write_json
+from smalt.files import whole_folder, write_json
 from smalt.grading.grader import Grader
+from smalt.policy.adapters import merge_adapters
 from smalt.policy.loading import load_policy
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
@@ -73,6 +75,7 @@ class Run(RunParts):
             return
         with self.stage("warm_start") as report:
             policy = self.load(self.settings.model.path)
+            adapt(policy, self.settings)
             dialogue = self.settings.dialogue
             sources = self.settings.problems
             examples = examples_of(
@@ -83,6 +86,7 @@ class Run(RunParts):
                 settings.max_tokens,
             )
             fine_tune(policy, examples, settings, lambda step, steps, loss: report(step + 1, steps, {"loss": loss}))
+            merge_adapters(policy)
             save_model_atomically(target, policy)
 
     def collect(self, grader: Grader) -> None:
@@ -125,7 +129,7 @@ class Run(RunParts):
             self.console.print(f"{len(training)} contexts, {after_failure} of them after a failure")
 
     def train(self, grader: Grader) -> None:
-        """The method's training; leaves `final/`."""
+        """The method's training; leaves `final/`, and `adapter/` where adapters were trained."""
         if (self.folder / "final").exists():
             return
         settings = self.settings
@@ -151,6 +155,10 @@ class Run(RunParts):
             detach_value_head(policy.model)
             if verifier:
                 verifier.export(self.folder / "verifier")
+            if policy.adapters is not None:
+                with whole_folder(self.folder / "adapter") as folder:
+                    policy.adapters.save(folder)
+                merge_adapters(policy)
             save_model_atomically(self.folder / "final", policy)
 
     def evaluate(self, name: str, model: str, grader: Grader) -> None:

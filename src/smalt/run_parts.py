@@ -14,7 +14,9 @@ from rich.console import Console
 from smalt.assembly import claim_folder, make_growth
 from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
-from smalt.policy.loading import ModelSettings, Policy, load_policy
+from smalt.policy.adapters import check_adapters
+from smalt.policy.loading import Policy, load_policy
+from smalt.policy.lora_settings import TrainedModelSettings
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
 from smalt.progress import progress
@@ -84,8 +86,11 @@ class RunParts:
 
     def load(self, path: str) -> Policy:
         """The model in `path`, held in memory as the recipe says."""
-        model: ModelSettings = self.settings.model.model_copy(update={"path": path})
-        return load_policy(model)
+        settings: TrainedModelSettings = self.settings.model.model_copy(update={"path": path})
+        policy = load_policy(settings)
+        if settings.lora is not None:
+            check_adapters(policy.model, settings.lora)  # now, and not when hours of collection are over
+        return policy
 
     def growth(self, policy: Policy, grader: Grader, settings: CollectionSettings) -> Growth:
         """Growth with this policy under the recipe's dialogue."""

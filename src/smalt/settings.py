@@ -19,6 +19,7 @@ from smalt.methods.catalogue import METHODS, find_method, section_of
 from smalt.methods.compatibility import complaints
 from smalt.methods.method import Method, MethodSettings, MethodTools
 from smalt.policy.loading import ModelSettings
+from smalt.policy.lora_settings import TrainedModelSettings
 from smalt.policy.sampling import SamplerSettings
 from smalt.problems.problem import Limits
 from smalt.problems.sources import ProblemSource
@@ -75,7 +76,7 @@ class RunSettings(_Section):
 
     method: str = Field("cobalt", description="Training method: a name of methods/catalogue.py, or module:Class.")
     seed: int = Field(0, ge=0, description="Seed of everything random.")
-    model: ModelSettings = Field(description="The model to start from.")
+    model: TrainedModelSettings = Field(description="The model to start from, and what of it trains.")
     problems: ProblemSections = Field(description="Problem sets.")
     dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
     sampler: SamplerSettings = Field(default_factory=SamplerSettings, description="The sampler's memory.")

@@ -52,7 +52,7 @@ _known: WeakKeyDictionary[Any, Capabilities] = WeakKeyDictionary()
 def capabilities_of(model: Any) -> Capabilities:
     """Try the model once; later calls remember."""
     if model not in _known:
-        with torch.no_grad(), _evaluating(model):
+        with torch.no_grad(), evaluating(model):
             _known[model] = Capabilities(packs_tries=_packs_tries(model), separates_head=_separates_head(model))
         if not _known[model].packs_tries:
             _log.warning("%s cannot share prefixes: it trains on padded rows", type(model).__name__)
@@ -138,7 +138,7 @@ def _agree(left: Tensor, right: Tensor) -> bool:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
     """Without dropout, which would differ between the two computations."""
     was_training = model.training
     model.eval()
