@@ -17,7 +17,7 @@ test: $(STAMP)
 $(STAMP): pyproject.toml constraints/cpu.txt
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --constraint constraints/cpu.txt --editable '.[dev,gguf]'
+	$(VENV)/bin/python -m pip install --quiet --constraint constraints/cpu.txt --editable '.[dev,gguf,lora]'
 	touch $(STAMP)
 
 clean:

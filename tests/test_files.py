@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from smalt.files import read_json, write_json, write_text
+from smalt.files import read_json, whole_folder, write_json, write_text
 
 
 def test_values_come_back(tmp_path):
@@ -47,3 +47,28 @@ def test_a_value_that_json_cannot_hold_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         write_json(path, {"new": {1, 2}})
     assert read_json(path) == {"old": 1}
+
+
+def test_a_folder_replaces_the_one_there_when_it_is_whole(tmp_path):
+    target = tmp_path / "model"
+    for text in ("first", "second"):
+        with whole_folder(target) as folder:
+            folder.mkdir()
+            (folder / f"{text}.txt").write_text(text)
+            assert not (target / f"{text}.txt").exists()
+    assert [path.name for path in target.iterdir()] == ["second.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_was_not_finished_leaves_the_one_there(tmp_path):
+    target = tmp_path / "model"
+    target.mkdir()
+    with pytest.raises(ZeroDivisionError), whole_folder(target) as folder:
+        folder.mkdir()
+        (folder / "half").write_text("")
+        raise ZeroDivisionError
+    assert not any(target.iterdir())
+    with whole_folder(target) as folder:
+        assert not folder.exists()
+        folder.mkdir()
+    assert not any(target.iterdir())

@@ -20,7 +20,8 @@ from smalt.problems.native import write_native
 from smalt.problems.problem import CallTest
 from smalt.reports.run_folder import read_run_folder
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
-from smalt.settings import DialogueSettings, SettingsError, load_evaluation, load_recipe
+from smalt.settings import DialogueSettings, load_evaluation, load_recipe
+from smalt.yaml_settings import SettingsError
 from tests.conftest import drop_first
 from tests.scripted import RIGHT, WORDING
 
@@ -39,11 +40,10 @@ def problem_file(path, names):
     return {"path": str(path)}
 
 
-@pytest.fixture(scope="module")
-def recipe(schooled_folder, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("recipe")
+def write_recipe(folder, model) -> Path:
+    """A recipe that has every stage, beside its problem files."""
     values = {
-        "model": {"path": str(schooled_folder), "device": "cpu"},
+        "model": {"path": str(model), "device": "cpu"},
         "problems": {
             "train": problem_file(folder / "train.jsonl", "abcdef"),
             "validation": problem_file(folder / "validation.jsonl", "vw"),
@@ -69,6 +69,11 @@ def recipe(schooled_folder, tmp_path_factory) -> Path:
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(values))
     return path
+
+
+@pytest.fixture(scope="module")
+def recipe(schooled_folder, tmp_path_factory) -> Path:
+    return write_recipe(tmp_path_factory.mktemp("recipe"), schooled_folder)
 
 
 def execute(recipe, folder, *overrides):
@@ -219,9 +224,9 @@ def start(recipe, folder):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_kill_9_during_training_and_the_same_command_again(finished, recipe, tmp_path):
-    log = tmp_path / "metrics.jsonl"
-    process = start(recipe, tmp_path)
+def kill_in_training_and_start_again(recipe, folder):
+    log = folder / "metrics.jsonl"
+    process = start(recipe, folder)
     deadline = time.monotonic() + 60
     while not (log.exists() and '{"step": 1,' in log.read_text()):
         assert process.poll() is None, process.communicate()[0]
@@ -229,10 +234,14 @@ def test_kill_9_during_training_and_the_same_command_again(finished, recipe, tmp
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert not (tmp_path / "final").exists()
-    again = start(recipe, tmp_path)
+    assert not (folder / "final").exists()
+    again = start(recipe, folder)
     said = again.communicate(timeout=60)[0]
     assert again.returncode == 0, said
+
+
+def test_kill_9_during_training_and_the_same_command_again(finished, recipe, tmp_path):
+    kill_in_training_and_start_again(recipe, tmp_path)
     assert (tmp_path / "final/model.safetensors").read_bytes() == (finished / "final/model.safetensors").read_bytes()
     assert [row["step"] for row in metrics_of(tmp_path)] == list(range(STEPS))
     figures, expected = (read_json(folder / "summary.json") for folder in (tmp_path, finished))

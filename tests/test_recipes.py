@@ -7,7 +7,8 @@ import yaml
 
 from smalt.comparison.plan import Wishes, load_plan
 from smalt.lab.demo import DEMO_RECIPE
-from smalt.settings import SettingsError, dump_settings, load_recipe
+from smalt.settings import load_recipe
+from smalt.yaml_settings import SettingsError, dump_settings
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 SMALL = RECIPES / "cobalt-smollm2-135m.yaml"

@@ -18,17 +18,21 @@ from smalt.dialogue.chat import ChatFormat
 from smalt.files import write_text
 from smalt.grading.grader import Grader
 from smalt.methods.method import Method, MethodTools
+from smalt.policy.adapters import add_adapters
+from smalt.policy.layouts import Row
 from smalt.policy.loading import Policy
 from smalt.policy.local_sampler import LocalSampler
+from smalt.policy.reference import ReferencePolicy
 from smalt.policy.sampling import SamplerSettings
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.tree import Node
 from smalt.sandbox.forkserver import ForkServerSandbox
-from smalt.settings import DialogueSettings, GraderSettings, RunSettings, SettingsError, dump_settings
+from smalt.settings import DialogueSettings, GraderSettings, RunSettings
 from smalt.training.learner import Learner
 from smalt.training.turn_value import attach_value_head
 from smalt.training.verifier_training import VerifierTrainer
+from smalt.yaml_settings import SettingsError, dump_settings
 
 
 @contextmanager
@@ -75,29 +79,38 @@ def make_growth(
 def make_method_and_learner(settings: RunSettings, policy: Policy, folder: Path) -> tuple[Method[Any], Learner]:
     """The recipe's method and the learner of `policy`, with the reference policy that either of them needs.
 
-    A verifier, where the method trains one, begins as a copy of the policy and keeps its states in the run's `folder`.
+    Where the recipe asks for adapters, `policy` gets them here. A verifier, where the method trains one, begins as a
+    copy of the policy, with adapters of its own, and keeps its states in the run's `folder`.
     """
     training = settings.training
-    needs_reference = training.loss.kl_coefficient > 0 or settings.make_method().needs_reference
-    reference = copy.deepcopy(policy.model).requires_grad_(False) if needs_reference else None
     verifier = _verifier(settings, policy, folder / "verifiers") if settings.method_class.learns_verifier else None
+    adapt(policy, settings)
+    needs_reference = training.loss.kl_coefficient > 0 or settings.make_method().needs_reference
+    reference = ReferencePolicy(policy) if needs_reference else None
     if settings.method_class.learns_values:
         attach_value_head(policy.model)
     learner = Learner(policy, reference, training.optimiser, training.loss, training.sampling.temperature)
     return _method(settings, policy.tokenizer, reference, verifier), learner
 
 
+def adapt(policy: Policy, settings: RunSettings) -> None:
+    """Give the policy fresh adapters where the recipe asks for them."""
+    if settings.model.lora is not None:
+        add_adapters(policy, settings.model.lora, settings.seed)
+
+
 def _verifier(settings: RunSettings, policy: Policy, folder: Path) -> VerifierTrainer:
     """The trainer of a verifier that begins as a copy of the policy."""
     twin = replace(policy, model=copy.deepcopy(policy.model))
+    adapt(twin, settings)
     own = settings.make_method().settings.verifier
     return VerifierTrainer(twin, make_chat(policy, settings.dialogue), own, folder)
 
 
 def _method(
-    settings: RunSettings, tokenizer: Any, reference: Any | None, verifier: VerifierTrainer | None
+    settings: RunSettings, tokenizer: Any, reference: ReferencePolicy | None, verifier: VerifierTrainer | None
 ) -> Method[Any]:
-    """The method with the estimator and penalty that the recipe chose; `reference` is a model."""
+    """The method with the estimator and penalty that the recipe chose."""
     training = settings.training
     tools = MethodTools(
         tokenizer=tokenizer,
@@ -111,17 +124,12 @@ def _method(
     return settings.make_method(tools)
 
 
-def _log_ratios(reference: Any, temperature: float, nodes: Sequence[Node]) -> list[float]:
+def _log_ratios(reference: ReferencePolicy, temperature: float, nodes: Sequence[Node]) -> list[float]:
     """For each node the mean over its tokens of log pi / pi_ref, pi being the policy that sampled it."""
-    import torch
-
-    from smalt.policy.logprobs import CompletionGroup, completion_logprobs
-
     found = []
     for node in nodes:
-        group = CompletionGroup(node.prompt.ids, [node.completion.ids])
-        with torch.no_grad():
-            logprobs = completion_logprobs(reference, [group], temperature).logprobs[0]
+        row = Row(node.prompt.ids, node.completion.ids)
+        logprobs = reference.row_logprobs([row], temperature).logprobs[0]
         found.append((sum(node.completion.logprobs) - logprobs.sum().item()) / len(node.completion.ids))
     return found
 

@@ -1,8 +1,11 @@
-"""Small files that other tools read, written as a whole or not at all."""
+"""Small files that other tools read, and folders, written as a whole or not at all."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +29,13 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any | None:
     """The value in a JSON file, or None when there is no such file."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A path beside `folder`, free to be made a folder, that replaces `folder` when the block ends well."""
+    temporary = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    yield temporary
+    shutil.rmtree(folder, ignore_errors=True)
+    temporary.replace(folder)

@@ -10,8 +10,9 @@ start at bare problems (all but Cobalt) neither collect nor cut.
                                    complete.json once all are there
     contexts.parquet               what is trained on (validation_contexts.parquet likewise)
     metrics.jsonl, tensorboard/    numbers of each training step
-    checkpoints/step-*/            newest checkpoints, transformers format and optimiser state
-    final/                         the trained model, transformers format
+    checkpoints/step-*/            newest checkpoints, transformers format (adapters: peft's) and optimiser state
+    adapter/                       the trained adapters, peft's format (only with model.lora)
+    final/                         the trained model, transformers format, with adapters merged
     verifier/                      the verifier, for methods that train one
     evaluation/before, after/      summary.json and trajectories by turn
     stages.json, summary.json      seconds of each stage; the run's figures
@@ -20,51 +21,39 @@ start at bare problems (all but Cobalt) neither collect nor cut.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from smalt.assembly import claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
+from smalt.assembly import adapt, claim_folder, make_chat, make_growth, make_method_and_learner, open_grader
 from smalt.evaluation.by_turn import evaluate
-from smalt.files import read_json, write_json
+from smalt.files import whole_folder, write_json
 from smalt.grading.grader import Grader
-from smalt.policy.loading import ModelSettings, Policy, load_policy
+from smalt.policy.adapters import merge_adapters
+from smalt.policy.loading import load_policy
 from smalt.problems.problem import Problem
 from smalt.problems.sources import load_problems
 from smalt.progress import progress
 from smalt.rollouts.best_of import no_scores
-from smalt.rollouts.collection import CollectionSettings, collect
+from smalt.rollouts.collection import collect
 from smalt.rollouts.contexts import ContextCutter, cut_store
 from smalt.rollouts.growth import Growth
 from smalt.rollouts.records import Context
 from smalt.rollouts.store import TrajectoryStore, read_contexts, write_contexts
+from smalt.run_parts import RunParts
 from smalt.run_summary import write_summary
-from smalt.settings import EvaluationRunSettings, RunSettings, SettingsError
+from smalt.settings import EvaluationRunSettings
 from smalt.training.checkpoints import save_model_atomically
 from smalt.training.loop import TrainingLoop
 from smalt.training.sft import examples_of, fine_tune
-from smalt.training.spending import Spent
 from smalt.training.turn_value import detach_value_head
 from smalt.training.verifier import load_verifier
 
 
-@dataclass
-class Run:
-    """One run and its folder."""
-
-    settings: RunSettings
-    folder: Path
-    console: Console
-
-    def __post_init__(self) -> None:
-        """Claim the folder; refuse one that belongs to other settings."""
-        claim_folder(self.folder, self.settings)
+class Run(RunParts):
+    """One run and its folder: the stages, in their order."""
 
     def execute(self) -> dict[str, Any]:
         """Run all stages that are not done; returns the summary."""
@@ -76,46 +65,17 @@ class Run:
             self.cut_contexts()
             self.train(grader)
             self.evaluate("after", str(self.folder / "final"), grader)
-            self._say_overturned(grader.statistics.disagreements)
+            self.say_overturned(grader.statistics.disagreements)
         return write_summary(self.settings, self.folder)
-
-    @property
-    def reference_model(self) -> str:
-        """Where training starts and trajectories come from: the model, or its warm start."""
-        if self.settings.warm_start is None:
-            return self.settings.model.path
-        return str(self.folder / "warm_start")
-
-    @cached_property
-    def training_problems(self) -> list[Problem]:
-        """Problems of the training set, in order."""
-        return load_problems(self.settings.problems.train)
-
-    @cached_property
-    def validation_problems(self) -> list[Problem]:
-        """Problems of the validation set; none without one."""
-        source = self.settings.problems.validation
-        return load_problems(source) if source is not None else []
-
-    @cached_property
-    def problems_by_id(self) -> dict[str, Problem]:
-        """Training and validation problems; refuses two different ones of the same id."""
-        found = {problem.id: problem for problem in self.training_problems}
-        for problem in self.validation_problems:
-            if found.setdefault(problem.id, problem) != problem:
-                raise SettingsError(
-                    f"problems.train and problems.validation have different problems with the id {problem.id!r}: "
-                    "give each its own"
-                )
-        return found
 
     def warm_start(self) -> None:
         """Supervised fine-tuning on the training problems' solutions, when the recipe asks for it."""
         settings, target = self.settings.warm_start, self.folder / "warm_start"
         if settings is None or target.exists():
             return
-        with self._stage("warm_start") as report:
-            policy = self._load(self.settings.model.path)
+        with self.stage("warm_start") as report:
+            policy = self.load(self.settings.model.path)
+            adapt(policy, self.settings)
             dialogue = self.settings.dialogue
             sources = self.settings.problems
             examples = examples_of(
@@ -126,6 +86,7 @@ class Run:
                 settings.max_tokens,
             )
             fine_tune(policy, examples, settings, lambda step, steps, loss: report(step + 1, steps, {"loss": loss}))
+            merge_adapters(policy)
             save_model_atomically(target, policy)
 
     def collect(self, grader: Grader) -> None:
@@ -135,22 +96,22 @@ class Run:
             ("validation_trajectories", self.validation_problems),
         ):
             complete = self.folder / name / "complete.json"
-            if not problems or not self._wants_contexts or complete.exists():
+            if not problems or not self.wants_contexts or complete.exists():
                 continue
-            with self._stage(f"collect_{name}") as report:
-                growth = self._growth(self._load(self.reference_model), grader, self.settings.collection)
+            with self.stage(f"collect_{name}") as report:
+                growth = self.growth(self.load(self.reference_model), grader, self.settings.collection)
                 store = TrajectoryStore(self.folder / name)
                 too_long = collect(problems, growth, self.settings.collection, store, self.settings.seed, report)
                 write_json(complete, {"problems_too_long": too_long})
-                self._say_left_out(too_long, "problems", "their prompt leaves no room in the model's context")
+                self.say_left_out(too_long, "problems", "their prompt leaves no room in the model's context")
 
     def cut_contexts(self) -> None:
         """Contexts for training and validation."""
         target = self.folder / "contexts.parquet"
-        if not self._wants_contexts:
+        if not self.wants_contexts:
             return
-        with self._stage("contexts"):
-            policy = self._load(self.reference_model)
+        with self.stage("contexts"):
+            policy = self.load(self.reference_model)
             dialogue = self.settings.dialogue
             cutter = ContextCutter(
                 make_chat(policy, dialogue),
@@ -168,15 +129,15 @@ class Run:
             self.console.print(f"{len(training)} contexts, {after_failure} of them after a failure")
 
     def train(self, grader: Grader) -> None:
-        """The method's training; leaves `final/`."""
+        """The method's training; leaves `final/`, and `adapter/` where adapters were trained."""
         if (self.folder / "final").exists():
             return
         settings = self.settings
-        with self._stage("train") as report:
-            policy = self._load(self.reference_model)
+        with self.stage("train") as report:
+            policy = self.load(self.reference_model)
             method, learner = make_method_and_learner(settings, policy, self.folder)
             verifier = method.tools.verifier
-            growth = self._growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
+            growth = self.growth(policy, grader, settings.collection).with_sampling(settings.training.sampling)
             growth.scores = verifier.scores if verifier else no_scores
             loop = TrainingLoop(
                 method=method,
@@ -186,14 +147,18 @@ class Run:
                 problems=self.problems_by_id,
                 folder=self.folder,
                 seed=settings.seed,
-                spent_before=self._spent_on_trajectories(),
+                spent_before=self.spent_on_trajectories(),
                 on_step=lambda step, steps, metrics: report(step + 1, steps, _worth_watching(metrics)),
             )
             too_long = loop.run(*self._starts(growth))
-            self._say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
+            self.say_left_out(too_long, "contexts", "their prompt leaves no room in the model's context")
             detach_value_head(policy.model)
             if verifier:
                 verifier.export(self.folder / "verifier")
+            if policy.adapters is not None:
+                with whole_folder(self.folder / "adapter") as folder:
+                    policy.adapters.save(folder)
+                merge_adapters(policy)
             save_model_atomically(self.folder / "final", policy)
 
     def evaluate(self, name: str, model: str, grader: Grader) -> None:
@@ -201,8 +166,8 @@ class Run:
         folder = self.folder / "evaluation" / name
         if (folder / "summary.json").exists():
             return
-        with self._stage(f"evaluate_{name}") as report:
-            growth = self._growth(self._load(model), grader, self.settings.evaluation)
+        with self.stage(f"evaluate_{name}") as report:
+            growth = self.growth(self.load(model), grader, self.settings.evaluation)
             if name == "after" and self.settings.evaluation.best_of > 1 and (self.folder / "verifier").exists():
                 growth.scores = load_verifier(self.folder / "verifier", self.settings.model.device, growth.chat).scores
             problems = load_problems(self.settings.problems.evaluation)
@@ -219,50 +184,6 @@ class Run:
         names = ("contexts.parquet", "validation_contexts.parquet")
         training, validation = (read_contexts(self.folder / name) for name in names)
         return training, validation
-
-    def _spent_on_trajectories(self) -> Spent:
-        """What the training trajectories cost; nothing where none are stored, or where the budget leaves them out."""
-        folder, budget = self.folder / "trajectories", self.settings.training.budget
-        if not folder.exists() or (budget is not None and not budget.includes_collection):
-            return Spent()
-        stages = read_json(self.folder / "stages.json") or {}
-        return Spent(TrajectoryStore(folder).sampled_tokens(), stages.get("collect_trajectories", 0.0))
-
-    def _load(self, path: str) -> Policy:
-        model: ModelSettings = self.settings.model.model_copy(update={"path": path})
-        return load_policy(model)
-
-    def _growth(self, policy: Policy, grader: Grader, settings: CollectionSettings) -> Growth:
-        return make_growth(policy, self.settings.dialogue, self.settings.sampler, grader, settings)
-
-    @contextmanager
-    def _stage(self, name: str) -> Iterator[Callable[..., None]]:
-        """Show progress; add the stage's seconds to `stages.json` when it ends, or is interrupted."""
-        started = time.perf_counter()
-        with progress(self.console, name.replace("_", " ")) as report:
-            try:
-                yield report
-            finally:
-                stages = read_json(self.folder / "stages.json") or {}
-                seconds = stages.get(name, 0.0) + time.perf_counter() - started
-                write_json(self.folder / "stages.json", stages | {name: round(seconds, 2)})
-
-    @property
-    def _wants_contexts(self) -> bool:
-        """Whether contexts, the product of collection, are needed and not there yet."""
-        is_needed = self.settings.method_class.starts_at == "context"
-        return is_needed and not (self.folder / "contexts.parquet").exists()
-
-    def _say_overturned(self, count: int) -> None:
-        if count:
-            self.console.print(
-                f"[yellow]{count} tests ended otherwise in a process of their own than among others, "
-                "and were decided by the former: programs that keep state[/yellow]"
-            )
-
-    def _say_left_out(self, count: int, what: str, why: str) -> None:
-        if count:
-            self.console.print(f"[yellow]{count} {what} left out: {why}[/yellow]")
 
 
 def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Console) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A run's settings: one YAML recipe, checked as a whole when it loads.
 
-Each concern's settings live beside its code; this file puts them together and reads recipes.
+Each concern's settings live beside its code; this file puts them together.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from smalt.dialogue.wording import Wording
 from smalt.grading.policy import GradingPolicy
@@ -20,18 +19,14 @@ from smalt.methods.catalogue import METHODS, find_method, section_of
 from smalt.methods.compatibility import complaints
 from smalt.methods.method import Method, MethodSettings, MethodTools
 from smalt.policy.loading import ModelSettings
+from smalt.policy.lora_settings import TrainedModelSettings
 from smalt.policy.sampling import SamplerSettings
 from smalt.problems.problem import Limits
 from smalt.problems.sources import ProblemSource
 from smalt.rollouts.collection import CollectionSettings
 from smalt.rollouts.contexts import ContextRules
 from smalt.training.settings import TrainingSettings, WarmStartSettings
-
-Settings = TypeVar("Settings", bound=BaseModel)
-
-
-class SettingsError(ValueError):
-    """A recipe or a `--set` is unusable; the message names the field and what it wants."""
+from smalt.yaml_settings import SettingsError, apply_default, apply_override, checked, read_yaml
 
 
 class _Section(BaseModel):
@@ -81,7 +76,7 @@ class RunSettings(_Section):
 
     method: str = Field("cobalt", description="Training method: a name of methods/catalogue.py, or module:Class.")
     seed: int = Field(0, ge=0, description="Seed of everything random.")
-    model: ModelSettings = Field(description="The model to start from.")
+    model: TrainedModelSettings = Field(description="The model to start from, and what of it trains.")
     problems: ProblemSections = Field(description="Problem sets.")
     dialogue: DialogueSettings = Field(default_factory=DialogueSettings, description="Messages and history.")
     sampler: SamplerSettings = Field(default_factory=SamplerSettings, description="The sampler's memory.")
@@ -160,8 +155,8 @@ def load_evaluation(raw: dict[str, Any], recipe: Path | None, overrides: Sequenc
         whole = read_yaml(recipe)
         raw = raw | {section: whole[section] for section in ("dialogue", "sampler", "grader") if section in whole}
     for override in overrides:
-        _apply(raw, override)
-    return _checked(EvaluationRunSettings, raw, str(recipe or "settings"))
+        apply_override(raw, override)
+    return checked(EvaluationRunSettings, raw, str(recipe or "settings"))
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
@@ -175,16 +170,16 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> RunSettings:
 def recipe_settings(raw: dict[str, Any], origin: str, overrides: Sequence[str] = ()) -> RunSettings:
     """A recipe that was read already, as settings; changes `raw`. `origin` names it in errors."""
     for override in overrides:
-        _apply(raw, override)
+        apply_override(raw, override)
     name = raw.get("method", "cobalt")
     try:
         method = find_method(str(name))
     except ValueError as error:
         raise SettingsError(f"{origin}: method: {error}") from error
     for dotted, value in method.defaults.items():
-        _apply_default(raw, dotted, value)
+        apply_default(raw, dotted, value)
     others = tuple(other for other in METHODS if other in raw and other != name)
-    return _checked(_settings_with((str(name), *others)), raw, origin)
+    return checked(_settings_with((str(name), *others)), raw, origin)
 
 
 @functools.cache
@@ -199,74 +194,3 @@ def _settings_with(methods: tuple[str, ...]) -> type[RunSettings]:
         sections[section_of(name)] = (kind, Field(default_factory=kind, description=f"Settings of {name}."))
     made: type[RunSettings] = create_model("RecipeSettings", __base__=RunSettings, **sections)
     return made
-
-
-def dump_settings(settings: BaseModel) -> str:
-    """Settings as a complete YAML recipe."""
-    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The sections of a YAML file; raises `SettingsError` for a file that has none."""
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not valid YAML: {error}") from error
-    if not isinstance(raw, dict):
-        raise SettingsError(f"{path}: a recipe is a mapping of sections such as 'model:' and 'problems:'")
-    return raw
-
-
-def _checked(kind: type[Settings], raw: dict[str, Any], origin: str) -> Settings:
-    """Check raw settings; `origin` names them in errors."""
-    try:
-        return kind.model_validate(raw)
-    except ValidationError as error:
-        raise SettingsError(plain_errors(error, origin)) from error
-
-
-def plain_errors(error: ValidationError, origin: str) -> str:
-    """A line for each field that is wrong; `origin` names the file."""
-    return "\n".join(
-        f"{origin}: {'.'.join(map(str, e['loc'])) or 'settings'}: {_plain(e)}" for e in error.errors(include_url=False)
-    )
-
-
-def _plain(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field"
-    if error["type"] == "missing":
-        return "missing"
-    return f"{error['msg'].removeprefix('Value error, ')} (got {error['input']!r:.80})"
-
-
-def _apply_default(raw: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set a dotted field where the recipe does not say it."""
-    *sections, field = dotted.split(".")
-    place = raw
-    for section in sections:
-        inner = place.setdefault(section, {})
-        if not isinstance(inner, dict):
-            return  # the check of the section will name what is wrong with it
-        place = inner
-    place.setdefault(field, value)
-
-
-def _apply(raw: dict[str, Any], override: str) -> None:
-    """Set `a.b=c` in nested mappings."""
-    dotted, equals, value = override.partition("=")
-    if not equals or not dotted.strip():
-        raise SettingsError(f"--set {override!r}: write it as section.field=value")
-    *sections, field = dotted.strip().split(".")
-    place = raw
-    for section in sections:
-        inner = place.setdefault(section, {})
-        if not isinstance(inner, dict):
-            inner = place[section] = {}
-        place = inner
-    try:
-        place[field] = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise SettingsError(f"--set {override!r}: the value is not valid YAML") from error

@@ -8,7 +8,8 @@ import yaml
 
 from smalt.comparison.plan import Wishes, load_plan, merged
 from smalt.lab.demo import DEMO_RECIPE
-from smalt.settings import SettingsError, load_recipe
+from smalt.settings import load_recipe
+from smalt.yaml_settings import SettingsError
 
 LAB = Path(__file__).parents[2] / "recipes/compare-lab.yaml"
 TOKENS = {"sampled_tokens": 1000}

@@ -12,7 +12,7 @@ from smalt.comparison.results import curve_over_runs
 from smalt.comparison.runs import Comparison
 from smalt.pipeline import Run
 from smalt.reports.comparison_file import ComparisonSummary
-from smalt.settings import SettingsError
+from smalt.yaml_settings import SettingsError
 from tests.scripted import WORDING
 from tests.test_pipeline import SHORT, problem_file
 

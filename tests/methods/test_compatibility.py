@@ -3,7 +3,8 @@
 import pytest
 
 from smalt.lab.demo import DEMO_RECIPE
-from smalt.settings import SettingsError, load_recipe
+from smalt.settings import load_recipe
+from smalt.yaml_settings import SettingsError
 
 SEQUENCES = "training.loss.aggregation=sequences"
 OAPL = ("training.loss.objective=oapl", SEQUENCES)

@@ -5,7 +5,8 @@ import pytest
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.methods.method import MethodTools
 from smalt.methods.mucode import MuCode, MuCodeSettings
-from smalt.settings import SettingsError, load_recipe
+from smalt.settings import load_recipe
+from smalt.yaml_settings import SettingsError
 from tests.methods.trees import ALL_WRONG, BROKEN, HALF, grow
 from tests.scripted import NO_CODE, RIGHT, WRONG
 

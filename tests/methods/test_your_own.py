@@ -5,7 +5,8 @@ from pathlib import Path
 
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.methods.method import MethodTools
-from smalt.settings import dump_settings, load_recipe
+from smalt.settings import load_recipe
+from smalt.yaml_settings import dump_settings
 from tests.methods.trees import ALL_WRONG, THIRD, grow
 from tests.scripted import NO_CODE, RIGHT, WRONG
 

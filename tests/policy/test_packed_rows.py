@@ -215,11 +215,12 @@ def _doubled(output):
     return output
 
 
-def test_adapters_train_alike():
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3", "gemma2"])
+def test_adapters_train_alike(family):
     peft = pytest.importorskip("peft")
     import copy
 
-    base = copy.deepcopy(model_of("qwen3"))
+    base = copy.deepcopy(model_of(family))
     torch.manual_seed(1)
     config = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj", "down_proj"], init_lora_weights=False)
     model = peft.get_peft_model(base, config).eval()

@@ -9,6 +9,7 @@ import torch
 from smalt.lab.tokenizer import VOCABULARY
 from smalt.policy.local_sampler import LocalSampler
 from smalt.policy.logprobs import CompletionGroup, completion_logprobs
+from smalt.policy.reference import ReferencePolicy
 from smalt.policy.sampling import SampleRequest, SamplingSettings
 from smalt.training.groups import TrainingGroup
 from smalt.training.learner import Learner
@@ -111,7 +112,7 @@ def test_rows_without_advantage_cost_no_forward_pass_and_change_nothing(policy, 
     assert metrics["training_tokens_computed"] < rows < metrics["training_tokens_total"]
     # A penalty too small to be felt makes all rows go through the model.
     penalised = LossSettings(kl_coefficient=1e-30)
-    all_rows = learner(other, copy.deepcopy(other.model), penalised, learning_rate=1e-4).train_step(one_each(mixed), 0)
+    all_rows = learner(other, ReferencePolicy(other), penalised, learning_rate=1e-4).train_step(one_each(mixed), 0)
     assert all_rows["training_tokens_computed"] > metrics["training_tokens_computed"]
     assert all_rows["loss"] == pytest.approx(metrics["loss"], abs=1e-6)
     assert distance(weights(policy), weights(other)) < 1e-6
@@ -158,7 +159,7 @@ def test_the_optimiser_sees_the_clipped_gradient(policy, groups):
 
 
 def test_the_penalty_pulls_back_to_the_reference(policy, groups):
-    reference = copy.deepcopy(policy.model).requires_grad_(False)
+    reference = ReferencePolicy(policy)
     flat = [TrainingGroup(g.prompt_ids, g.completions, (0.0,) * 4) for g in groups]
     teacher = learner(policy, reference, LossSettings(kl_coefficient=1.0))
     assert teacher.train_step(one_each(flat), 0)["kl"] == pytest.approx(0, abs=1e-9)

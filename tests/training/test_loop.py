@@ -18,6 +18,7 @@ from smalt.methods.mucode import MuCode, MuCodeSettings
 from smalt.methods.murphy import Murphy, MurphySettings
 from smalt.policy.loading import ModelSettings, load_policy
 from smalt.policy.local_sampler import LocalSampler
+from smalt.policy.reference import ReferencePolicy
 from smalt.policy.sampling import SamplingSettings
 from smalt.reports.run_report import write_run_report
 from smalt.rollouts.records import Context
@@ -77,13 +78,16 @@ def contexts_of(chat, names="abc", **changes):
     ]
 
 
+def learner_of(policy, settings=SETTINGS):
+    return Learner(policy, ReferencePolicy(policy), settings.optimiser, settings.loss, settings.sampling.temperature)
+
+
 def loop_of(folder, policy, growth, settings=SETTINGS, on_step=quiet, group_size=4, seed=0):
     folder.mkdir(parents=True, exist_ok=True)
-    reference = copy.deepcopy(policy.model).requires_grad_(False)
     return TrainingLoop(
         method=Cobalt(CobaltSettings(group_size=group_size), MethodTools(policy.tokenizer)),
         growth=growth,
-        learner=Learner(policy, reference, settings.optimiser, settings.loss, settings.sampling.temperature),
+        learner=learner_of(policy, settings),
         settings=settings,
         problems=PROBLEMS,
         folder=folder,

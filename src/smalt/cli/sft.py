@@ -22,7 +22,8 @@ def sft(recipe: Path, overrides: tuple[str, ...], out: Path) -> None:
     from rich.console import Console
 
     from smalt.pipeline import Run
-    from smalt.settings import SettingsError, load_recipe
+    from smalt.settings import load_recipe
+    from smalt.yaml_settings import SettingsError
 
     settings = load_recipe(recipe, overrides)
     if settings.warm_start is None:

@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.methods.catalogue import METHODS
-from smalt.settings import RunSettings, SettingsError, plain_errors, read_yaml, recipe_settings
+from smalt.settings import RunSettings, recipe_settings
 from smalt.training.settings import TrainingBudget
+from smalt.yaml_settings import SettingsError, plain_errors, read_yaml
 
 _NO_BOUND = 1e9
 """Epochs: the budget alone ends a run."""

@@ -62,7 +62,7 @@ _known: WeakKeyDictionary[Any, Capabilities] = WeakKeyDictionary()
 def capabilities_of(model: Any) -> Capabilities:
     """Try the model once; later calls remember."""
     if model not in _known:
-        with torch.no_grad(), _evaluating(model):
+        with torch.no_grad(), evaluating(model):
             packs_tries = _packs_tries(model)
             _known[model] = Capabilities(
                 packs_tries=packs_tries,
@@ -185,7 +185,7 @@ def _agree(left: Tensor, right: Tensor) -> bool:
 
 
 @contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
+def evaluating(model: Any) -> Iterator[None]:
     """Without dropout, which would differ between the two computations."""
     was_training = model.training
     model.eval()

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     import torch
 
+    from smalt.policy.adapters import Adapters
 
 _ALIGNMENT = 64
 """Bytes; what torch's CPU allocator gives, and a cache line."""
@@ -23,7 +24,9 @@ class ModelSettings(BaseModel):
 
     path: str = Field(description="Folder in transformers format, a name on the hub, or 'lab'.")
     dtype: Literal["float32", "bfloat16"] = Field(
-        "float32", description="Weights and arithmetic. Training in bfloat16 loses steps below about 1 %."
+        "float32",
+        description="Weights and arithmetic. Training in bfloat16 loses steps below about 1 %, but for adapters, which "
+        "are float32 anyway.",
     )
     device: str = Field("auto", description="'cpu', 'cuda', 'cuda:1', ..; 'auto' takes CUDA where it is.")
     attention: Literal["sdpa", "eager"] = Field("sdpa", description="Attention implementation.")
@@ -42,6 +45,13 @@ class Policy:
     device: torch.device
     context_length: int
     """Most tokens of prompt and reply together."""
+    adapters: Adapters | None = None
+    """What trains instead of the model's own weights, if something does."""
+
+    @property
+    def trained_parameters(self) -> list[torch.nn.Parameter]:
+        """What an optimiser may move: all weights, or those of the adapters and of a value head."""
+        return [weight for weight in self.model.parameters() if weight.requires_grad]
 
     @property
     def stop_ids(self) -> frozenset[int]:
@@ -54,7 +64,8 @@ class Policy:
 def load_policy(settings: ModelSettings) -> Policy:
     """Load model and tokenizer.
 
-    Raises `ModelLoadError` when the folder lacks weights, a tokenizer, a chat template or an end token.
+    Raises `ModelLoadError` when the folder lacks weights, a tokenizer, a chat template or an end token, or holds
+    adapters only.
     """
     import torch
     from safetensors import SafetensorError
@@ -64,6 +75,8 @@ def load_policy(settings: ModelSettings) -> Policy:
     logging.disable_progress_bar()
     path = resolve_path(settings.path)
     device = _device(settings.device)
+    if (Path(path) / "adapter_config.json").exists():
+        raise ModelLoadError(f"{path!r} holds adapters, no model: a run leaves them merged in final/")
     tokenizer = load_tokenizer(path)
     try:
         model = AutoModelForCausalLM.from_pretrained(

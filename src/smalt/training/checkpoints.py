@@ -1,4 +1,7 @@
-"""Checkpoints: a folder in transformers format with the optimiser's state, written atomically."""
+"""Checkpoints: what trains, with the optimiser's state, written atomically.
+
+A model is a folder in transformers format; adapters are one in peft's, with the value head, if any, beside them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_model
 
+from smalt.files import whole_folder
 from smalt.policy.loading import Policy
+from smalt.training.turn_value import has_value_head, load_value_head, save_value_head, without_value_head
 
 _STATE = "training_state.pt"
 _DONE = "step.json"
@@ -25,13 +31,10 @@ class CheckpointStore:
     def save(self, step: int, policy: Policy, optimizer: torch.optim.Optimizer) -> Path:
         """Save the state after `step` training steps."""
         target = self.folder / f"step-{step:06d}"
-        temporary = self.folder / f"step-{step:06d}.tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        save_model(temporary, policy)
-        torch.save(optimizer.state_dict(), temporary / _STATE)
-        (temporary / _DONE).write_text(json.dumps({"step": step}))
-        shutil.rmtree(target, ignore_errors=True)
-        temporary.replace(target)
+        with whole_folder(target) as temporary:
+            _save_trained(temporary, policy)
+            torch.save(optimizer.state_dict(), temporary / _STATE)
+            (temporary / _DONE).write_text(json.dumps({"step": step}))
         for old in self._complete()[: -self.keep]:
             shutil.rmtree(old)
         return target
@@ -45,9 +48,7 @@ class CheckpointStore:
 
     def restore(self, folder: Path, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
         """Load weights and optimiser state into the objects given."""
-        from safetensors.torch import load_model
-
-        load_model(policy.model, folder / "model.safetensors", device=str(policy.device))
+        _load_trained(folder, policy)
         optimizer.load_state_dict(torch.load(folder / _STATE, map_location=policy.device, weights_only=True))
 
     def _complete(self) -> list[Path]:
@@ -55,7 +56,10 @@ class CheckpointStore:
 
 
 def save_model(folder: Path, policy: Policy) -> None:
-    """Write model and tokenizer so that `from_pretrained(folder)` reads them. One weights file, whatever its size."""
+    """Write model and tokenizer so that `from_pretrained(folder)` reads them. One weights file, whatever its size.
+
+    Adapters are to be merged before.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     policy.model.save_pretrained(folder, max_shard_size="1TB")
     policy.tokenizer.save_pretrained(folder)
@@ -63,8 +67,24 @@ def save_model(folder: Path, policy: Policy) -> None:
 
 def save_model_atomically(folder: Path, policy: Policy) -> None:
     """As `save_model`, complete or absent."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    save_model(temporary, policy)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.replace(folder)
+    with whole_folder(folder) as temporary:
+        save_model(temporary, policy)
+
+
+def _save_trained(folder: Path, policy: Policy) -> None:
+    if policy.adapters is None:
+        save_model(folder, policy)
+        return
+    policy.adapters.save(folder)
+    if has_value_head(policy.model):
+        with without_value_head(policy.model) as head:
+            save_value_head(folder, head)
+
+
+def _load_trained(folder: Path, policy: Policy) -> None:
+    if policy.adapters is None:
+        load_model(policy.model, folder / "model.safetensors", device=str(policy.device))
+        return
+    policy.adapters.load(folder)
+    if has_value_head(policy.model):
+        load_value_head(policy.model, folder)

@@ -9,13 +9,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from smalt.policy.loading import Policy
 from smalt.policy.logprobs import TokenLogprobs, micro_batches, row_logprobs
+from smalt.policy.reference import ReferencePolicy
 from smalt.training.groups import TrainingGroup
 from smalt.training.loss import LossInputs, policy_loss
 from smalt.training.rows import TrainingRow, training_rows
@@ -29,12 +29,12 @@ class Learner:
     def __init__(
         self,
         policy: Policy,
-        reference: Any | None,
+        reference: ReferencePolicy | None,
         optimiser: OptimiserSettings,
         loss: LossSettings,
         temperature: float,
     ) -> None:
-        """`reference` is the model of the KL penalty; None when its coefficient is 0."""
+        """`reference` is the policy of the KL penalty; None when its coefficient is 0."""
         if loss.kl_coefficient > 0 and reference is None:
             raise ValueError("kl_coefficient > 0 needs a reference policy")
         self.policy = policy
@@ -47,7 +47,7 @@ class Learner:
         if optimiser.gradient_checkpointing:
             policy.model.gradient_checkpointing_enable()
         self.optimizer = torch.optim.AdamW(
-            policy.model.parameters(),
+            policy.trained_parameters,
             lr=optimiser.learning_rate,
             betas=(optimiser.beta1, optimiser.beta2),
             weight_decay=optimiser.weight_decay,
@@ -142,8 +142,7 @@ class Learner:
     def _reference_logprobs(self, rows: Sequence[TrainingRow]) -> TokenLogprobs | None:
         if self.reference is None or self.loss_settings.kl_coefficient == 0:
             return None
-        with torch.no_grad():
-            return row_logprobs(self.reference, [row.tokens for row in rows], self.temperature)
+        return self.reference.row_logprobs([row.tokens for row in rows], self.temperature)
 
 
 @dataclass

@@ -56,13 +56,13 @@ def fine_tune(
     if not examples:
         raise ValueError("no problem of the training set has a reference solution to learn from")
     steps = max(1, math.ceil(len(examples) * settings.epochs / settings.batch))
-    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=settings.learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(policy.trained_parameters, lr=settings.learning_rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps, settings.warm_up_share))
     batches = _batches(examples, settings)
     policy.model.train()
     for step in range(steps):
         loss = _update(policy, next(batches), settings.micro_batch_tokens)
-        torch.nn.utils.clip_grad_norm_(policy.model.parameters(), _GRADIENT_CLIP)
+        torch.nn.utils.clip_grad_norm_(policy.trained_parameters, _GRADIENT_CLIP)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()

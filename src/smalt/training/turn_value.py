@@ -6,21 +6,24 @@ checkpoints take it along; `detach_value_head` removes it before the trained mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from smalt.policy.padding import left_padded
 
 _NAME = "turn_value"
+HEAD_FILE = "value_head.safetensors"
 
 
 def attach_value_head(model: Any) -> None:
-    """Give the model a value head that says 0 for every prompt."""
-    weight = next(model.parameters())
+    """Give the model a value head that says 0 for every prompt, in the type of the weights that train beside it."""
+    weight = next((weight for weight in model.parameters() if weight.requires_grad), next(model.parameters()))
     head = torch.nn.Linear(model.config.hidden_size, 1, device=weight.device, dtype=weight.dtype)
     torch.nn.init.zeros_(head.weight)
     torch.nn.init.zeros_(head.bias)
@@ -44,9 +47,15 @@ def without_value_head(model: Any) -> Iterator[torch.nn.Module]:
         setattr(model, _NAME, head)
 
 
-def load_value_head(model: Any, state: Mapping[str, Tensor]) -> None:
-    """Give the model's head these weights."""
-    getattr(model, _NAME).load_state_dict(state)
+def save_value_head(folder: Path, head: torch.nn.Module) -> None:
+    """Write a head into a folder, beside what else belongs to the model."""
+    save_file(head.state_dict(), folder / HEAD_FILE)
+
+
+def load_value_head(model: Any, folder: Path) -> None:
+    """Give the model's head the weights that `save_value_head` wrote."""
+    head: torch.nn.Module = getattr(model, _NAME)
+    head.load_state_dict(load_file(folder / HEAD_FILE))
 
 
 def has_value_head(model: Any) -> bool:
@@ -75,5 +84,6 @@ def prompt_values(model: Any, prompts: Sequence[Sequence[int]]) -> Tensor:
         use_cache=False,
         logits_to_keep=1,
     )
-    values: Tensor = getattr(model, _NAME)(output.hidden_states[-1][:, -1])
+    head = getattr(model, _NAME)
+    values: Tensor = head(output.hidden_states[-1][:, -1].to(head.weight.dtype))
     return values.squeeze(-1).float()

@@ -6,23 +6,28 @@ the program at its last token. The head is the one that RLEF's values have.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from smalt.dialogue.chat import ChatFormat
+from smalt.files import whole_folder
 from smalt.policy.loading import ModelLoadError, ModelSettings, Policy, load_policy
 from smalt.rollouts.tree import Node
 from smalt.training.checkpoints import save_model
-from smalt.training.turn_value import attach_value_head, load_value_head, prompt_values, without_value_head
+from smalt.training.turn_value import (
+    HEAD_FILE,
+    attach_value_head,
+    load_value_head,
+    prompt_values,
+    save_value_head,
+    without_value_head,
+)
 
 _MICRO_BATCH_TOKENS = 16384
-_HEAD = "value_head.safetensors"
 
 
 @dataclass
@@ -59,22 +64,20 @@ class Verifier:
 
 def save_verifier(folder: Path, policy: Policy) -> None:
     """Write a model with a value head as a folder that `load_verifier` reads, complete or not at all."""
-    temporary = folder.with_name(folder.name + ".tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    with without_value_head(policy.model) as head:
+    with whole_folder(folder) as temporary, without_value_head(policy.model) as head:
         save_model(temporary, policy)
-        save_file(head.state_dict(), temporary / _HEAD)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.replace(folder)
+        save_value_head(temporary, head)
 
 
 def load_verifier(folder: Path, device: str, chat: ChatFormat) -> Verifier:
     """A verifier that a run left in `verifier/`. Raises `ModelLoadError` when the folder holds none."""
-    if folder.exists() and not (folder / _HEAD).exists():
-        raise ModelLoadError(f"{str(folder)!r} is no verifier: it lacks {_HEAD}; muCode runs leave one in verifier/")
+    if folder.exists() and not (folder / HEAD_FILE).exists():
+        raise ModelLoadError(
+            f"{str(folder)!r} is no verifier: it lacks {HEAD_FILE}; muCode runs leave one in verifier/"
+        )
     policy = load_policy(ModelSettings(path=str(folder), device=device))
     attach_value_head(policy.model)
-    load_value_head(policy.model, load_file(folder / _HEAD, device=str(policy.device)))
+    load_value_head(policy.model, folder)
     return Verifier(policy, chat)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from smalt.dialogue.chat import ChatFormat
+from smalt.policy.adapters import merge_adapters
 from smalt.policy.loading import Policy
 from smalt.rollouts.tree import Node, Tree
 from smalt.training.settings import VerifierSettings
@@ -31,13 +32,16 @@ class VerifierTrainer:
     """A verifier that learns while a run goes on; it is saved beside each checkpoint."""
 
     def __init__(self, policy: Policy, chat: ChatFormat, settings: VerifierSettings, folder: Path) -> None:
-        """`policy` becomes the verifier: give a copy. States are saved in `folder`."""
+        """`policy` becomes the verifier: give a copy, with adapters if only they shall learn.
+
+        States are saved in `folder`.
+        """
         attach_value_head(policy.model)
         self.verifier = Verifier(policy, chat)
         self.settings = settings
         self.folder = folder
         self.fits = 0
-        self.optimizer = torch.optim.AdamW(policy.model.parameters(), lr=settings.learning_rate, weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(policy.trained_parameters, lr=settings.learning_rate, weight_decay=0.0)
 
     def scores(self, nodes: Sequence[Node]) -> list[float]:
         """A score for each node's program; see `Verifier.scores`."""
@@ -58,21 +62,22 @@ class VerifierTrainer:
         return totals.means()
 
     def export(self, folder: Path) -> None:
-        """Write the verifier as a folder that `load_verifier` reads."""
+        """Write the verifier as a folder that `load_verifier` reads; it ends the training of adapters."""
+        merge_adapters(self.verifier.policy)
         save_verifier(folder, self.verifier.policy)
 
     def save(self, step: int) -> None:
         """Write the state after `step` steps, atomically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         temporary = self._path(step).with_suffix(".tmp")
-        model = self.verifier.policy.model.state_dict()
-        torch.save({"model": model, "optimizer": self.optimizer.state_dict(), "fits": self.fits}, temporary)
+        torch.save({"model": self._trained(), "optimizer": self.optimizer.state_dict(), "fits": self.fits}, temporary)
         temporary.replace(self._path(step))
 
     def load(self, step: int) -> None:
         """Go back to the state after `step` steps."""
         state = torch.load(self._path(step), map_location=self.verifier.policy.device, weights_only=True)
-        self.verifier.policy.model.load_state_dict(state["model"])
+        for name, weight in self._trained().items():
+            weight.copy_(state["model"][name])
         self.optimizer.load_state_dict(state["optimizer"])
         self.fits = state["fits"]
 
@@ -80,6 +85,11 @@ class VerifierTrainer:
         """Delete all but the newest `keep` states."""
         for path in sorted(self.folder.glob("step-*.pt"))[:-keep]:
             path.unlink()
+
+    def _trained(self) -> dict[str, torch.Tensor]:
+        """The weights that learn, by name."""
+        named = self.verifier.policy.model.named_parameters()
+        return {name: weight.detach() for name, weight in named if weight.requires_grad}
 
     def _path(self, step: int) -> Path:
         return self.folder / f"step-{step:06d}.pt"
@@ -94,7 +104,7 @@ class VerifierTrainer:
             losses = -torch.nn.functional.logsigmoid(margins)
             torch.autograd.backward(losses.sum() / count)
             totals.add(_Totals(len(pairs), losses.sum().item(), int((margins > 0).sum().item())))
-        torch.nn.utils.clip_grad_norm_(self.verifier.policy.model.parameters(), _GRADIENT_CLIP)
+        torch.nn.utils.clip_grad_norm_(self.verifier.policy.trained_parameters, _GRADIENT_CLIP)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.verifier.policy.model.eval()
