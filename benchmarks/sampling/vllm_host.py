@@ -49,6 +49,8 @@ def main() -> None:
     asked = json.loads(sys.stdin.readline())
     # On a CPU it would leave one core to its scheduler.
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", ",".join(map(str, asked["cores"])))
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # its log must not break an answer's line
     import vllm
 
     engine = make_engine(asked)
