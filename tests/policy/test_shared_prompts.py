@@ -25,7 +25,7 @@ def choose(monkeypatch, shares):
     monkeypatch.setattr(local_sampler, "_SHARED_FROM", 0 if shares else 1000)
 
 
-def three_turns(sampler, count):
+def three_turns(sampler, count=2):
     """Dialogues in which every reply gets the same feedback: their prompts and greedy completions, turn by turn."""
     requests, found = [SampleRequest(prompt, count) for prompt in PROMPTS], []
     with sampler_over_turns(sampler, 3) as turns:
