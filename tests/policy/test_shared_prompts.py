@@ -25,7 +25,7 @@ def choose(monkeypatch, shares):
     monkeypatch.setattr(local_sampler, "_SHARED_FROM", 0 if shares else 1000)
 
 
-def three_turns(sampler, count):
+def three_turns(sampler, count=2):
     """Dialogues in which every reply gets the same feedback: their prompts and greedy completions, turn by turn."""
     requests, found = [SampleRequest(prompt, count) for prompt in PROMPTS], []
     with sampler_over_turns(sampler, 3) as turns:
@@ -87,7 +87,7 @@ def test_a_model_that_disagrees_copies_its_prompts_and_says_so(monkeypatch, capl
     monkeypatch.setattr("smalt.policy.tree_attention.attend_with_prompts", lambda *args: 0 * args[1].transpose(1, 2))
     policy = tiny_policy("llama")
     with caplog.at_level(logging.WARNING):
-        LocalSampler(policy).sample([SampleRequest(prompt, 3) for prompt in PROMPTS], GREEDY, 0)
+        LocalSampler(policy).sample([SampleRequest(prompt, 5) for prompt in PROMPTS], GREEDY, 0)
     assert "cannot share prompts" in caplog.text
 
 

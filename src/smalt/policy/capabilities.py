@@ -149,7 +149,7 @@ def _decoding_agrees(model: Any) -> bool:
     """Whether rows of two prompts, one of which joins later, have the logits that they have alone."""
     first, second, later = _TRIED[0], _TRIED[2], _TRIED[4]
     cache = RowCache(model.config, model.device, shares_prompts=True)
-    prompts = prefill(model, [first.prompt_ids, later.prompt_ids], [None, None])
+    prompts = prefill(model, [tuple(first.prompt_ids), tuple(later.prompt_ids)], [None, None])
     live: list[tuple[Row, int]] = []
     for text, joining in zip(prompts, ((first, second), (later,)), strict=True):
         cache.place([(text, len(joining))])

@@ -57,7 +57,7 @@ class _Ready:
 
 
 class ContinuousDecoding:
-    """The decoding of one call's requests; the cache has at most `budget` tokens (rows x longest row)."""
+    """The decoding of one call's requests; the cache has at most `budget` tokens (`SamplerSettings.batch_tokens`)."""
 
     def __init__(
         self,

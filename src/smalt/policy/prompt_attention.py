@@ -41,14 +41,15 @@ def attend_with_prompts(
 
 def _of_prompts(query: Tensor, prompts: PromptStates, layer: int, scaling: float | None) -> tuple[Tensor, Tensor]:
     """Attention of `query` `[rows, key-value heads, queries, size]` to the rows' prompts, and its weight."""
-    queries = query.shape[2]
+    _, heads, queries, size = query.shape
     blocks = torch.split(query.index_select(0, prompts.rows), [shelf.places for shelf in prompts.shelves])
     outputs, weights = [], []
     for shelf, block in zip(prompts.shelves, blocks, strict=True):
-        by_prompt = block.unflatten(0, (-1, shelf.most_rows)).transpose(1, 2).flatten(2, 3)
+        by_prompt = block.view(-1, shelf.most_rows, heads, queries, size).transpose(1, 2).flatten(2, 3)
         output, weight = _attention(by_prompt, *shelf.states[layer], shelf.mask, scaling)
-        outputs.append(output.unflatten(2, (-1, queries)).transpose(1, 2).flatten(0, 1))
-        weights.append(weight.unflatten(2, (-1, queries)).transpose(1, 2).flatten(0, 1))
+        by_row = (len(by_prompt), heads, shelf.most_rows, queries)
+        outputs.append(output.reshape(*by_row, size).transpose(1, 2).flatten(0, 1))
+        weights.append(weight.reshape(by_row).transpose(1, 2).flatten(0, 1))
     return (
         torch.cat(outputs).index_select(0, prompts.places),
         torch.cat(weights).index_select(0, prompts.places),

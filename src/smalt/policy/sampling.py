@@ -30,7 +30,10 @@ class SamplerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     batch_tokens: int = Field(
-        1 << 17, gt=0, description="Tokens (rows x longest) decoded at once; a prefill takes up to a quarter more."
+        1 << 17,
+        gt=0,
+        description="Tokens decoded at once: rows x longest, without the prompt where rows share it, and each shared "
+        "prompt; a prefill takes up to a quarter more.",
     )
     kept_tokens: int = Field(
         1 << 17, ge=0, description="Tokens whose states are kept for the next turn; 0 computes each prompt anew."

@@ -35,7 +35,7 @@ def can_use_tree_attention(model: Any) -> bool:
 
 def can_share_prompts(model: Any) -> bool:
     """Whether shared prompts can be handed to its attention: SDPA, on the device whose operator is used for it."""
-    return model.config._attn_implementation == f"{_PREFIX}sdpa" and model.device.type == "cpu"
+    return str(model.config._attn_implementation) == f"{_PREFIX}sdpa" and str(model.device.type) == "cpu"
 
 
 def use_tree_attention(model: Any) -> None:
