@@ -22,7 +22,7 @@ from smalt.assembly import open_grader
 from smalt.files import write_text
 from smalt.problems.sources import load_problems
 from smalt.rollouts.records import Context
-from smalt.settings import SettingsError
+from smalt.yaml_settings import SettingsError
 
 _SIZE = click.IntRange(min=1)
 _LENGTHS = ("fixed", "free")

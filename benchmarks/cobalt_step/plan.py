@@ -15,7 +15,8 @@ from smalt.problems.problem import Problem
 from smalt.rollouts.growth import Growth, Shape
 from smalt.rollouts.records import Context
 from smalt.rollouts.tree import Tree
-from smalt.settings import RunSettings, read_yaml, recipe_settings
+from smalt.settings import RunSettings, recipe_settings
+from smalt.yaml_settings import read_yaml
 
 _RECIPE = Path(__file__).parents[2] / "recipes" / "cobalt-smollm2-135m.yaml"
 _METHOD = "benchmarks.cobalt_step.full_signal:CobaltWithSignal"

@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks.cobalt_step.step_cost import StepCost
 from benchmarks.peer_process import PeerProcess
 from smalt.rollouts.records import Context
-from smalt.settings import RunSettings, dump_settings
+from smalt.settings import RunSettings
+from smalt.yaml_settings import dump_settings
 
 
 class TrlPeer(PeerProcess):

@@ -16,7 +16,7 @@ from benchmarks.horizon.measuring import Cost, cost_of
 from benchmarks.horizon.page import page
 from smalt.files import write_text
 from smalt.lab.demo import DEMO_RECIPE
-from smalt.settings import SettingsError, read_yaml
+from smalt.yaml_settings import SettingsError, read_yaml
 
 _SIZE = click.IntRange(min=1)
 _GROUP = click.IntRange(min=2)

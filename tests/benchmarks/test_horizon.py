@@ -10,7 +10,7 @@ from benchmarks.horizon.measuring import Collection, Cost, cost_of
 from benchmarks.horizon.page import page
 from smalt.lab.demo import DEMO_RECIPE
 from smalt.problems.native import write_native
-from smalt.settings import read_yaml
+from smalt.yaml_settings import read_yaml
 from tests.conftest import drop_first
 from tests.scripted import WORDING
 
