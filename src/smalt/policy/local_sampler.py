@@ -24,8 +24,8 @@ from smalt.policy.prefix_memory import PrefixMemory
 from smalt.policy.sampling import Completion, Sampler, SampleRequest, SamplerSettings, SamplingSettings
 from smalt.policy.work import SamplingWork
 
-# Completions a prompt, in the mean, from which on prompts are shared; with two a step takes as long either way.
-_SHARED_FROM = 4
+# Completions a prompt, in the mean, from which on prompts are shared.
+_SHARED_FROM = 2
 
 _logger = logging.getLogger(__name__)
 
