@@ -33,8 +33,8 @@ from smalt.policy.sampling import (
 )
 from smalt.policy.work import SamplingWork
 
-# Completions a prompt, in the mean, from which on prompts are shared; with two a step takes as long either way.
-_SHARED_FROM = 4
+# Completions a prompt, in the mean, from which on prompts are shared.
+_SHARED_FROM = 2
 
 _logger = logging.getLogger(__name__)
 
