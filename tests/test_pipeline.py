@@ -202,6 +202,20 @@ def test_a_folder_is_claimed_once(tmp_path, recipe):
         claim_folder(tmp_path / "new", load_recipe(recipe, ["seed=1"]))
 
 
+def test_a_folder_from_before_a_setting_existed_has_its_default(tmp_path, recipe):
+    settings = load_recipe(recipe)
+    claim_folder(tmp_path, settings)
+    config = tmp_path / "config.yaml"
+    whole = config.read_text()
+    older = {name: section for name, section in yaml.safe_load(whole).items() if name != "sampler"}
+    config.write_text(yaml.safe_dump(older))
+    claim_folder(tmp_path, settings)
+    assert config.read_text() == whole
+    config.write_text(yaml.safe_dump(older))
+    with pytest.raises(SettingsError, match="holds other settings"):
+        claim_folder(tmp_path, load_recipe(recipe, ["sampler.batch_tokens=1234"]))
+
+
 class StopError(Exception):
     pass
 
@@ -227,7 +241,7 @@ def start(recipe, folder):
 def kill_in_training_and_start_again(recipe, folder):
     log = folder / "metrics.jsonl"
     process = start(recipe, folder)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (log.exists() and '{"step": 1,' in log.read_text()):
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from smalt.credit.estimators import Estimator
 from smalt.dialogue.chat import ChatFormat
@@ -32,7 +32,7 @@ from smalt.settings import DialogueSettings, GraderSettings, RunSettings
 from smalt.training.learner import Learner
 from smalt.training.turn_value import attach_value_head
 from smalt.training.verifier_training import VerifierTrainer
-from smalt.yaml_settings import SettingsError, dump_settings
+from smalt.yaml_settings import SettingsError, dump_settings, read_yaml
 
 
 @contextmanager
@@ -135,15 +135,25 @@ def _log_ratios(reference: ReferencePolicy, temperature: float, nodes: Sequence[
 
 
 def claim_folder(folder: Path, settings: BaseModel) -> None:
-    """Write the settings into a folder; refuse a folder that belongs to other settings."""
+    """Write the settings into a folder; refuse a folder that belongs to other settings.
+
+    A setting that is newer than the folder has its default there: nothing else was possible when it was begun.
+    """
     config = folder / "config.yaml"
     text = dump_settings(settings)
-    if config.exists() and config.read_text(encoding="utf-8") != text:
+    if config.exists() and not _is_equal(config, settings):
         raise SettingsError(
             f"{config} holds other settings than this command: "
             f"resume with the same settings, or choose another --out\n{_difference(config, text)}"
         )
     write_text(config, text)
+
+
+def _is_equal(config: Path, settings: BaseModel) -> bool:
+    try:
+        return type(settings).model_validate(read_yaml(config)) == settings
+    except (ValidationError, SettingsError):
+        return False
 
 
 def _difference(config: Path, text: str) -> str:
