@@ -65,7 +65,7 @@ class Run(RunParts):
             self.cut_contexts()
             self.train(grader)
             self.evaluate("after", str(self.folder / "final"), grader)
-            self.say_overturned(grader.statistics.disagreements)
+            self.say_about_verdicts(grader.statistics)
         return write_summary(self.settings, self.folder)
 
     def warm_start(self) -> None:
@@ -195,7 +195,11 @@ def evaluate_model(settings: EvaluationRunSettings, folder: Path, console: Conso
         growth = make_growth(policy, settings.dialogue, settings.sampler, grader, settings.evaluation)
         if settings.verifier is not None:
             growth.scores = load_verifier(Path(settings.verifier), settings.model.device, growth.chat).scores
-        return evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
+        summary = evaluate(problems, growth, settings.evaluation, folder, settings.seed, report)
+        remarks = grader.statistics.remarks()
+    for remark in remarks:
+        console.print(f"[yellow]{remark}[/yellow]")
+    return summary
 
 
 def _worth_watching(metrics: Mapping[str, float]) -> dict[str, float]:

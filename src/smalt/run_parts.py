@@ -14,6 +14,7 @@ from rich.console import Console
 from smalt.assembly import claim_folder, make_growth
 from smalt.files import read_json, write_json
 from smalt.grading.grader import Grader
+from smalt.grading.policy import GraderStatistics
 from smalt.policy.adapters import check_adapters
 from smalt.policy.loading import Policy, load_policy
 from smalt.policy.lora_settings import TrainedModelSettings
@@ -108,13 +109,10 @@ class RunParts:
                 seconds = stages.get(name, 0.0) + time.perf_counter() - started
                 write_json(self.folder / "stages.json", stages | {name: round(seconds, 2)})
 
-    def say_overturned(self, count: int) -> None:
-        """Warn about tests whose outcome depended on those beside them."""
-        if count:
-            self.console.print(
-                f"[yellow]{count} tests ended otherwise in a process of their own than among others, "
-                "and were decided by the former: programs that keep state[/yellow]"
-            )
+    def say_about_verdicts(self, statistics: GraderStatistics) -> None:
+        """Warn about verdicts that depend on more than the program."""
+        for remark in statistics.remarks():
+            self.console.print(f"[yellow]{remark}[/yellow]")
 
     def say_left_out(self, count: int, what: str, why: str) -> None:
         """Warn about what could not be used."""

@@ -30,3 +30,10 @@ def test_statistics_add_up() -> None:
     total = GraderStatistics(programs=1, failures_overturned=2) + GraderStatistics(programs=2, passes_overturned=3)
     assert total == GraderStatistics(programs=3, failures_overturned=2, passes_overturned=3)
     assert total.disagreements == 5
+
+
+def test_remarks_say_what_verdicts_depend_on_beside_the_program() -> None:
+    assert GraderStatistics(programs=5).remarks() == []
+    disagreed, forgeable = GraderStatistics(failures_overturned=2, low_trust=3).remarks()
+    assert disagreed.startswith("2 tests ended otherwise in a process of their own")
+    assert forgeable.startswith("3 programs were judged by test code in their own process")

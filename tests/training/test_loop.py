@@ -139,7 +139,14 @@ def test_training_moves_the_weights_and_logs_each_step(undisturbed, model_folder
     assert not all(row["is_skipped"] for row in rows)
     trained = next(row for row in rows if not row["is_skipped"])
     assert {"loss", "kl", "entropy", "grad_norm", "learning_rate", "clip_fraction", "trained_tokens"} <= trained.keys()
-    assert {"reward_mean", "solved_share", "groups_without_signal", "cut_off", "infra_errors"} <= trained.keys()
+    assert {
+        "reward_mean",
+        "solved_share",
+        "groups_without_signal",
+        "cut_off",
+        "infra_errors",
+        "low_trust_passes",
+    } <= trained.keys()
     assert all(row[f"seconds_{part}"] >= 0 for row in rows for part in ("sampling", "grading", "training"))
     assert all(0 < row["sampling_tokens_distinct"] < row["sampling_tokens_total"] for row in rows)
     assert all(row["sampling_tokens_prefilled"] == rows[0]["sampling_tokens_prefilled"] > 0 for row in rows)

@@ -68,6 +68,21 @@ class GraderStatistics:
         """Tests on which batch and separate run disagree."""
         return self.failures_overturned + self.passes_overturned
 
+    def remarks(self) -> list[str]:
+        """What somebody who relies on these verdicts should know, as sentences; none when all is well."""
+        found = []
+        if self.disagreements:
+            found.append(
+                f"{self.disagreements} tests ended otherwise in a process of their own than among others, "
+                "and were decided by the former: programs that keep state"
+            )
+        if self.low_trust:
+            found.append(
+                f"{self.low_trust} programs were judged by test code in their own process, and could forge a pass: "
+                "see docs/sandbox.md"
+            )
+        return found
+
     def __add__(self, other: GraderStatistics) -> GraderStatistics:
         """Return the sums, field by field."""
         sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}

@@ -25,6 +25,7 @@ def tree_metrics(trees: Sequence[Tree]) -> dict[str, float]:
         "without_program": _mean([float(node.program is None) for node in nodes]),
         "cut_off": _mean([float(not node.completion.is_finished) for node in nodes]),
         "infra_errors": float(sum(node.is_infra_error for node in nodes)),
+        "low_trust_passes": float(sum(map(_passes_by_low_trust, nodes))),
         "completion_tokens_mean": _mean([float(len(node.completion.ids)) for node in nodes]),
         "trees": float(len(trees)),
         "programs": float(len(nodes)),
@@ -41,6 +42,11 @@ def _after_failure(tree: Tree) -> list[Node]:
         for node in tree.nodes()
         if (starts_failed if node.parent is None else not node.parent.passes_all and not node.parent.is_infra_error)
     ]
+
+
+def _passes_by_low_trust(node: Node) -> bool:
+    """Whether the node's pass was told by test code in the program's own process, which could be forged."""
+    return node.passes_all and node.grade is not None and node.grade.is_low_trust
 
 
 def _mean(values: Sequence[float]) -> float:
