@@ -120,17 +120,23 @@ def _method(
         verifier=verifier,
     )
     if reference is not None:
-        tools = replace(tools, log_ratios=partial(_log_ratios, reference, training.sampling.temperature))
+        budget = training.optimiser.micro_batch_tokens
+        tools = replace(tools, log_ratios=partial(_log_ratios, reference, training.sampling.temperature, budget))
     return settings.make_method(tools)
 
 
-def _log_ratios(reference: ReferencePolicy, temperature: float, nodes: Sequence[Node]) -> list[float]:
-    """For each node the mean over its tokens of log pi / pi_ref, pi being the policy that sampled it."""
-    found = []
-    for node in nodes:
-        row = Row(node.prompt.ids, node.completion.ids)
-        logprobs = reference.row_logprobs([row], temperature).logprobs[0]
-        found.append((sum(node.completion.logprobs) - logprobs.sum().item()) / len(node.completion.ids))
+def _log_ratios(reference: ReferencePolicy, temperature: float, budget: int, nodes: Sequence[Node]) -> list[float]:
+    """For each node the mean over its tokens of log pi / pi_ref, pi being the policy that sampled it.
+
+    At most `budget` tokens are computed at a time.
+    """
+    rows = [Row(node.prompt.ids, node.completion.ids) for node in nodes]
+    found = [0.0] * len(rows)
+    for part in reference.micro_batches(rows, budget):
+        scored = reference.row_logprobs([rows[place] for place in part], temperature)
+        for place, total in zip(part, scored.logprobs.sum(1).tolist(), strict=True):
+            own = nodes[place].completion
+            found[place] = (sum(own.logprobs) - total) / len(own.ids)
     return found
 
 

@@ -43,7 +43,7 @@ def test_the_penalty_follows_the_turns_mean_log_ratio(chat, problem):
     assert not rlef().needs_reference
     tree = grow(chat, problem, method, [RIGHT, WRONG], [RIGHT], [])
     method.credit(tree)
-    assert asked == [1, 2]
+    assert asked == [3]
     assert [node.credit for node in tree.chains()[1]] == pytest.approx([-0.05 + 0.9, 0.9])
 
 

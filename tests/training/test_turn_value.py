@@ -11,7 +11,13 @@ from smalt.training.checkpoints import CheckpointStore
 from smalt.training.groups import TrainingGroup
 from smalt.training.learner import Learner
 from smalt.training.settings import LossSettings, OptimiserSettings
-from smalt.training.turn_value import attach_value_head, detach_value_head, has_value_head, prompt_values
+from smalt.training.turn_value import (
+    attach_value_head,
+    detach_value_head,
+    detached_values,
+    has_value_head,
+    prompt_values,
+)
 
 PROMPTS = [(5, 9, 301, 77), (600,)]
 RETURNS = [(1.0, 1.0), (-1.0, -0.5)]
@@ -54,9 +60,18 @@ def test_values_approach_the_mean_return_of_their_prompt(valued, trees):
     assert prompt_values(valued.model, PROMPTS).tolist() == pytest.approx([1, -0.75], abs=0.3)
 
 
+def test_values_are_those_of_prompts_run_alone(valued):
+    torch.nn.init.normal_(valued.model.turn_value.weight, generator=torch.Generator().manual_seed(0))
+    prompts = [(1, 2, 3, 4, 5), (1, 2, 3, 9), (1, 2, 3, 4), (7, 8)]
+    alone = [prompt_values(valued.model, [prompt]).item() for prompt in prompts]
+    assert prompt_values(valued.model, prompts).tolist() == pytest.approx(alone, abs=1e-5)
+    for budget in (1, 7, 1000):
+        assert detached_values(valued.model, prompts, budget) == pytest.approx(alone, abs=1e-5)
+
+
 def test_the_advantage_is_the_return_minus_the_value(valued, trees):
     valued.model.turn_value.bias.data.fill_(0.25)
-    groups = [group for tree in trees for group in learner(valued)._with_value_advantages(tree)]
+    groups = [group for groups in learner(valued)._with_value_advantages(trees) for group in groups]
     assert [group.advantages for group in groups] == [(0.75, 0.75), (-1.25, -0.75)]
     assert [group.returns for group in groups] == RETURNS
 

@@ -52,19 +52,25 @@ class RLEF(Method[RLEFSettings]):
 
     def credit(self, tree: Tree) -> list[TrainingGroup]:
         """What follows each turn, as its credit; the learner subtracts the value of the turn's prompt."""
+        chains = graded_chains(tree)
+        ratios = self._log_ratios(list(dict.fromkeys(node for chain in chains for node in chain)))
         members: list[tuple[Node, float | None]] = []
-        for chain in graded_chains(tree):
-            for node, reward, credit in zip(chain, *self._returns(chain), strict=True):
+        for chain in chains:
+            for node, reward, credit in zip(chain, *self._returns(chain, ratios), strict=True):
                 node.reward, node.credit = reward, credit
                 members.append((node, credit))
         return [replace(group, returns=group.advantages) for group in training_groups(members)]
 
-    def _returns(self, chain: Sequence[Node]) -> tuple[list[float], list[float]]:
+    def _log_ratios(self, nodes: Sequence[Node]) -> dict[Node, float]:
+        """Each node's mean log pi / pi_ref, of all in one call: what they share is computed once."""
+        return dict(zip(nodes, self.tools.log_ratios(nodes), strict=True)) if self.needs_reference else {}
+
+    def _returns(self, chain: Sequence[Node], ratios: Mapping[Node, float]) -> tuple[list[float], list[float]]:
         """Rewards and returns of a dialogue's turns."""
         rewards = turn_rewards([_has_code(n) for n in chain], chain[-1].passes_all, self.settings.no_code_reward)
         rewards = [reward + self.length_penalty(node) for reward, node in zip(rewards, chain, strict=True)]
-        if self.needs_reference:
-            rewards = penalised(rewards, self.tools.log_ratios(chain), self.settings.kl_in_reward)
+        if ratios:
+            rewards = penalised(rewards, [ratios[node] for node in chain], self.settings.kl_in_reward)
         return rewards, undiscounted_returns(rewards)
 
 

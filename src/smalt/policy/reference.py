@@ -12,7 +12,7 @@ import torch
 from smalt.policy.capabilities import evaluating
 from smalt.policy.layouts import Row
 from smalt.policy.loading import Policy
-from smalt.policy.logprobs import TokenLogprobs, row_logprobs
+from smalt.policy.logprobs import TokenLogprobs, micro_batches, row_logprobs
 
 
 class ReferencePolicy:
@@ -30,6 +30,10 @@ class ReferencePolicy:
         """`logprobs.row_logprobs` of the reference, without gradient."""
         with torch.no_grad(), self._as_it_was() as model:
             return row_logprobs(model, rows, temperature)
+
+    def micro_batches(self, rows: Sequence[Row], budget: int) -> list[list[int]]:
+        """`logprobs.micro_batches` of the reference."""
+        return micro_batches(self._model, rows, budget)
 
     @contextmanager
     def _as_it_was(self) -> Iterator[Any]:

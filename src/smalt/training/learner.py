@@ -20,7 +20,7 @@ from smalt.training.groups import TrainingGroup
 from smalt.training.loss import LossInputs, policy_loss
 from smalt.training.rows import TrainingRow, training_rows
 from smalt.training.settings import LossSettings, OptimiserSettings
-from smalt.training.turn_value import policy_parameters, prompt_values, value_parameters
+from smalt.training.turn_value import detached_values, policy_parameters, prompt_values, value_parameters
 
 
 class Learner:
@@ -64,7 +64,7 @@ class Learner:
         """
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = self.learning_rate(step)
-        order = [self._with_value_advantages(groups) for groups in trees]
+        order = self._with_value_advantages(trees)
         random.Random(f"mini-batches/{step}").shuffle(order)
         totals = _Totals()
         size = self.settings.groups_per_update
@@ -72,16 +72,19 @@ class Learner:
             totals.add(self._update(list(chain.from_iterable(order[start : start + size]))))
         return totals.means() | {"learning_rate": self.learning_rate(step)}
 
-    def _with_value_advantages(self, groups: Sequence[TrainingGroup]) -> list[TrainingGroup]:
-        """The groups of a tree; where there are returns, with the advantage over the value as it is before the step."""
-        found = []
-        for group in groups:
-            if group.returns:
-                with torch.no_grad():
-                    value = prompt_values(self.policy.model, [group.prompt_ids]).item()
-                group = replace(group, advantages=tuple(earned - value for earned in group.returns))
-            found.append(group)
-        return found
+    def _with_value_advantages(self, trees: Sequence[Sequence[TrainingGroup]]) -> list[list[TrainingGroup]]:
+        """The trees' groups; those with returns get the advantage over the value as it is before the step."""
+        prompts = list(dict.fromkeys(group.prompt_ids for groups in trees for group in groups if group.returns))
+        budget = self.settings.micro_batch_tokens
+        value_of = dict(zip(prompts, detached_values(self.policy.model, prompts, budget), strict=True))
+
+        def valued(group: TrainingGroup) -> TrainingGroup:
+            if not group.returns:
+                return group
+            value = value_of[group.prompt_ids]
+            return replace(group, advantages=tuple(earned - value for earned in group.returns))
+
+        return [[valued(group) for group in groups] for groups in trees]
 
     def _update(self, groups: Sequence[TrainingGroup]) -> _Totals:
         """One optimiser step on a mini-batch."""

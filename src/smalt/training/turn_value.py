@@ -15,6 +15,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from smalt.policy.capabilities import capabilities_of, last_hidden
+from smalt.policy.layouts import Layout, Row
+from smalt.policy.logprobs import micro_batches
 from smalt.policy.padding import left_padded
 
 _NAME = "turn_value"
@@ -74,7 +77,38 @@ def policy_parameters(model: Any) -> list[Tensor]:
 
 
 def prompt_values(model: Any, prompts: Sequence[Sequence[int]]) -> Tensor:
-    """Values `[prompts]` in float32, with gradient."""
+    """Values `[prompts]` in float32, with gradient; what prompts share is computed once where the model can."""
+    can = capabilities_of(model)
+    states = _packed_ends(model, prompts) if can.packs_tries and can.separates_head else _padded_ends(model, prompts)
+    head = getattr(model, _NAME)
+    values: Tensor = head(states.to(head.weight.dtype))
+    return values.squeeze(-1).float()
+
+
+def detached_values(model: Any, prompts: Sequence[Sequence[int]], budget: int) -> list[float]:
+    """Values without gradient, at most `budget` tokens computed at a time."""
+    found = [0.0] * len(prompts)
+    with torch.no_grad():
+        for part in micro_batches(model, _rows(prompts), budget):
+            for place, value in zip(part, prompt_values(model, [prompts[i] for i in part]).tolist(), strict=True):
+                found[place] = value
+    return found
+
+
+def _rows(prompts: Sequence[Sequence[int]]) -> list[Row]:
+    """Prompts as rows; the completion is only there because a row has one, and is not read."""
+    return [Row(prompt, prompt[:1]) for prompt in prompts]
+
+
+def _packed_ends(model: Any, prompts: Sequence[Sequence[int]]) -> Tensor:
+    """The last hidden states `[prompts, hidden]` at the prompts' ends, every distinct token computed once."""
+    layout = Layout.packed(_rows(prompts), model.device)
+    ends = torch.tensor([int(path[-1]) for path in layout.paths], device=model.device)
+    return last_hidden(model, **layout.inputs).flatten(0, 1).index_select(0, ends)
+
+
+def _padded_ends(model: Any, prompts: Sequence[Sequence[int]]) -> Tensor:
+    """The same from rows by themselves."""
     ids, mask = left_padded(prompts, model.device)
     output = model(
         input_ids=ids,
@@ -84,6 +118,5 @@ def prompt_values(model: Any, prompts: Sequence[Sequence[int]]) -> Tensor:
         use_cache=False,
         logits_to_keep=1,
     )
-    head = getattr(model, _NAME)
-    values: Tensor = head(output.hidden_states[-1][:, -1].to(head.weight.dtype))
-    return values.squeeze(-1).float()
+    states: Tensor = output.hidden_states[-1][:, -1]
+    return states
