@@ -34,6 +34,9 @@ from smalt.training.turn_value import attach_value_head
 from smalt.training.verifier_training import VerifierTrainer
 from smalt.yaml_settings import SettingsError, dump_settings, read_yaml
 
+_CONFIG = "config.yaml"
+"""In a run's folder: its settings."""
+
 
 @contextmanager
 def open_grader(settings: GraderSettings) -> Iterator[Grader]:
@@ -141,18 +144,22 @@ def _log_ratios(reference: ReferencePolicy, temperature: float, budget: int, nod
 
 
 def claim_folder(folder: Path, settings: BaseModel) -> None:
-    """Write the settings into a folder; refuse a folder that belongs to other settings.
+    """Write the settings into a folder; refuse a folder that belongs to other settings."""
+    refuse_other_settings(folder, settings)
+    write_text(folder / _CONFIG, dump_settings(settings))
+
+
+def refuse_other_settings(folder: Path, settings: BaseModel) -> None:
+    """Raise `SettingsError` for a folder that belongs to other settings; writes nothing.
 
     A setting that is newer than the folder has its default there: nothing else was possible when it was begun.
     """
-    config = folder / "config.yaml"
-    text = dump_settings(settings)
+    config = folder / _CONFIG
     if config.exists() and not _is_equal(config, settings):
         raise SettingsError(
             f"{config} holds other settings than this command: "
-            f"resume with the same settings, or choose another --out\n{_difference(config, text)}"
+            f"resume with the same settings, or choose another --out\n{_difference(config, dump_settings(settings))}"
         )
-    write_text(config, text)
 
 
 def _is_equal(config: Path, settings: BaseModel) -> bool:

@@ -121,6 +121,13 @@ def test_other_settings_in_the_folder_are_refused_before_any_work(finished, file
     assert (folder / "comparison.json").read_bytes() == before
 
 
+def test_looking_at_a_comparison_changes_nothing_in_its_runs(finished, file):
+    folder, _, _ = finished
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    Comparison(load_plan(file, Wishes()), folder, Console(file=io.StringIO()))
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
 class KilledError(Exception):
     pass
 

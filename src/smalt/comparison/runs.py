@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from smalt.assembly import claim_folder
+from smalt.assembly import refuse_other_settings
 from smalt.comparison.plan import Plan
 from smalt.comparison.results import RunResult, read_run, summarise
 from smalt.comparison.sharing import take_over
@@ -43,8 +43,7 @@ class Comparison:
     def __post_init__(self) -> None:
         """Refuse a folder in which some run has other settings, before any work is done."""
         for (name, seed), settings in self.plan.runs.items():
-            if (self.run_folder(name, seed) / "config.yaml").exists():
-                claim_folder(self.run_folder(name, seed), settings)
+            refuse_other_settings(self.run_folder(name, seed), settings)  # only looks: others may be at work there
 
     def run_folder(self, name: str, seed: int) -> Path:
         """Where a run lives."""
