@@ -1,11 +1,25 @@
-"""`completion_logprobs` against the plain computation on padded prompt + completion rows."""
+"""`row_logprobs` against the plain computation on padded prompt + completion rows."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from smalt.policy.logprobs import CompletionGroup, completion_logprobs
+from smalt.policy.layouts import Row
+from smalt.policy.logprobs import row_logprobs
+
+
+class CompletionGroup(NamedTuple):
+    prompt_ids: Sequence[int]
+    completions: Sequence[Sequence[int]]
+
+
+def rows_of(groups):
+    return [Row(group.prompt_ids, completion) for group in groups for completion in group.completions]
+
 
 GROUPS = [
     CompletionGroup((5, 9, 301, 77, 8, 12, 40), [(17, 300, 4), (9,), (1, 2, 3, 4, 5, 6, 7, 8)]),
@@ -50,7 +64,7 @@ def weighted(rows):
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7, 2.0])
 def test_log_probabilities_and_entropies_equal_the_plain_ones(policy, temperature):
-    scored = completion_logprobs(policy.model, GROUPS, temperature)
+    scored = row_logprobs(policy.model, rows_of(GROUPS), temperature)
     assert scored.logprobs.shape == scored.mask.shape == scored.entropy.shape == (6, 8)
     for place, (logprobs, entropy) in enumerate(plain(policy.model, GROUPS, temperature)):
         assert scored.mask[place].tolist() == [1] * len(logprobs) + [0] * (8 - len(logprobs))
@@ -72,13 +86,13 @@ def test_other_families_of_models_score_alike(family, options):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **sizes, **depth, **options)).eval()
     with torch.no_grad():
-        scored = completion_logprobs(model, GROUPS, 1.0)
+        scored = row_logprobs(model, rows_of(GROUPS), 1.0)
         for place, (logprobs, _) in enumerate(plain(model, GROUPS, 1.0)):
             assert torch.allclose(scored.logprobs[place, : len(logprobs)], logprobs, rtol=1e-4)
 
 
 def test_gradients_equal_the_plain_ones(policy):
-    scored = completion_logprobs(policy.model, GROUPS, 1.0)
+    scored = row_logprobs(policy.model, rows_of(GROUPS), 1.0)
     rows = [row[: int(mask.sum())] for row, mask in zip(scored.logprobs, scored.mask, strict=True)]
     found = gradients(policy.model, weighted(rows))
     expected = gradients(policy.model, weighted([logprobs for logprobs, _ in plain(policy.model, GROUPS, 1.0)]))
@@ -88,7 +102,7 @@ def test_gradients_equal_the_plain_ones(policy):
 
 
 def test_nothing_leaks_from_padding_into_the_gradient(policy):
-    scored = completion_logprobs(policy.model, GROUPS, 1.0)
+    scored = row_logprobs(policy.model, rows_of(GROUPS), 1.0)
     found = gradients(policy.model, (scored.logprobs * (1 - scored.mask)).sum())
     assert not any(gradient.any() for gradient in found.values())
     assert not scored.entropy.requires_grad
@@ -98,7 +112,7 @@ def test_nothing_leaks_from_padding_into_the_gradient(policy):
 @given(groups=groups)
 def test_any_groups_score_as_each_row_alone(policy, groups):
     with torch.no_grad():
-        scored = completion_logprobs(policy.model, groups, 1.0)
+        scored = row_logprobs(policy.model, rows_of(groups), 1.0)
         for place, (logprobs, entropy) in enumerate(plain(policy.model, groups, 1.0)):
             assert torch.allclose(scored.logprobs[place, : len(logprobs)], logprobs, rtol=1e-4, atol=1e-5)
             assert torch.allclose(scored.entropy[place, : len(logprobs)], entropy, rtol=1e-4, atol=1e-5)
@@ -106,11 +120,11 @@ def test_any_groups_score_as_each_row_alone(policy, groups):
 
 def test_completions_of_one_token_only(policy):
     groups = [CompletionGroup((5, 9, 301), [(17,), (4,)]), CompletionGroup((600,), [(3,)])]
-    scored = completion_logprobs(policy.model, groups, 1.0)
+    scored = row_logprobs(policy.model, rows_of(groups), 1.0)
     for place, (logprobs, _) in enumerate(plain(policy.model, groups, 1.0)):
         assert torch.allclose(scored.logprobs[place], logprobs, rtol=1e-4)
 
 
 def test_greedy_completions_are_scored_under_the_plain_softmax(policy):
-    cold = completion_logprobs(policy.model, GROUPS, 0.0)
-    assert torch.equal(cold.logprobs, completion_logprobs(policy.model, GROUPS, 1.0).logprobs)
+    cold = row_logprobs(policy.model, rows_of(GROUPS), 0.0)
+    assert torch.equal(cold.logprobs, row_logprobs(policy.model, rows_of(GROUPS), 1.0).logprobs)

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from smalt.lab.tokenizer import VOCABULARY
+from smalt.policy.layouts import Row
 from smalt.policy.local_sampler import LocalSampler
-from smalt.policy.logprobs import CompletionGroup, completion_logprobs
+from smalt.policy.logprobs import row_logprobs
 from smalt.policy.reference import ReferencePolicy
 from smalt.policy.sampling import SampleRequest, SamplingSettings
 from smalt.training.groups import TrainingGroup
@@ -45,9 +46,9 @@ def distance(left, right):
 
 
 def sums_of_logprobs(policy, groups):
-    scored = [CompletionGroup(g.prompt_ids, [c.ids for c in g.completions]) for g in groups]
+    rows = [Row(group.prompt_ids, completion.ids) for group in groups for completion in group.completions]
     with torch.no_grad():
-        return completion_logprobs(policy.model, scored, 1.0).logprobs.sum(1)
+        return row_logprobs(policy.model, rows, 1.0).logprobs.sum(1)
 
 
 def test_good_completions_become_likelier_and_bad_ones_less(policy, groups):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -390,13 +391,17 @@ def test_a_prompt_on_which_everything_failed_comes_back_with_its_completions(pol
     assert [len(asked) for asked in loop.growth.sampler.requests] == [1, 2, 2, 2, 1]
 
 
+def real_ngu_loop(folder, model_folder, **options):
+    """A real loop of GRPO that never gives up on a prompt."""
+    loop = real_loop(folder, model_folder, group_size=2, **options)
+    loop.method = GRPO(GRPOSettings(group_size=2), ngu_tools(loop.learner.policy.tokenizer))
+    return loop
+
+
 def test_failed_prompts_survive_a_kill(model_folder, tmp_path):
     settings = persistent(advantages=AdvantageSettings(estimator="ngu"), loss=LossSettings(kl_coefficient=0))
 
-    def ngu_loop(folder, **options):
-        loop = real_loop(folder, model_folder, settings=settings, group_size=2, **options)
-        loop.method = GRPO(GRPOSettings(group_size=2), ngu_tools(loop.learner.policy.tokenizer))
-        return loop
+    ngu_loop = partial(real_ngu_loop, model_folder=model_folder, settings=settings)
 
     whole = ngu_loop(tmp_path / "whole")
     run(whole)

@@ -1,13 +1,13 @@
 """Sampling one step ahead: old by one update and no more, the same after a kill, hidden behind the update."""
 
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from smalt.credit.advantage_settings import AdvantageSettings
-from smalt.methods.grpo import GRPO, GRPOSettings
 from smalt.policy.local_sampler import LocalSampler
 from smalt.rollouts.level_grading import GradingTime
 from smalt.training.settings import LossSettings, TrainingBudget
@@ -20,9 +20,9 @@ from tests.training.test_loop import (
     contexts_of,
     kill_after,
     metrics_of,
-    ngu_tools,
     persistent,
     real_loop,
+    real_ngu_loop,
     run,
     same,
     scripted_loop,
@@ -96,10 +96,7 @@ def test_failed_prompts_come_back_in_the_step_sampled_ahead(model_folder, tmp_pa
         checkpoint_every=3,
     )
 
-    def ngu_loop(folder, **options):
-        loop = real_loop(folder, model_folder, settings=settings, group_size=2, **options)
-        loop.method = GRPO(GRPOSettings(group_size=2), ngu_tools(loop.learner.policy.tokenizer))
-        return loop
+    ngu_loop = partial(real_ngu_loop, model_folder=model_folder, settings=settings)
 
     whole = ngu_loop(tmp_path / "whole")
     run(whole)

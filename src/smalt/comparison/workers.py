@@ -38,11 +38,6 @@ def execute_seeds(plan: Plan, folder: Path, jobs: int, console: Console) -> Iter
         raise errors[0]
 
 
-def seed_log(folder: Path, seed: int) -> Path:
-    """Where the process of a seed writes what it has to say."""
-    return folder / f"seed-{seed}.log"
-
-
 def _begin(threads: int) -> None:
     """Set a new process up: its share of the processors, and an end when its parent is killed.
 
@@ -64,5 +59,5 @@ def _end_with_parent() -> None:
 def _execute_seed(plan: Plan, folder: Path, seed: int) -> None:
     from smalt.comparison.runs import Comparison
 
-    with seed_log(folder, seed).open("a", buffering=1) as log:
+    with (folder / f"seed-{seed}.log").open("a", buffering=1) as log:
         Comparison(plan, folder, Console(file=log, width=120)).execute_seed(seed)

@@ -21,14 +21,6 @@ from smalt.policy.trie import Places
 
 
 @dataclass(frozen=True)
-class CompletionGroup:
-    """A prompt and the completions sampled from it, as ids."""
-
-    prompt_ids: Sequence[int]
-    completions: Sequence[Sequence[int]]
-
-
-@dataclass(frozen=True)
 class TokenLogprobs:
     """Per completion token; one row per completion in the order given, padded at the right."""
 
@@ -40,12 +32,6 @@ class TokenLogprobs:
     """`[rows, longest completion]`, 1 on completion tokens."""
     computed_tokens: int
     """Tokens that went through the model: the distinct ones, or with padding where it cannot share."""
-
-
-def completion_logprobs(model: Any, groups: Sequence[CompletionGroup], temperature: float) -> TokenLogprobs:
-    """`row_logprobs` of the groups' completions in order."""
-    rows = [Row(group.prompt_ids, completion) for group in groups for completion in group.completions]
-    return row_logprobs(model, rows, temperature)
 
 
 def row_logprobs(model: Any, rows: Sequence[Row], temperature: float) -> TokenLogprobs:

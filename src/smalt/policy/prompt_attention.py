@@ -13,9 +13,6 @@ from torch import Tensor
 
 from smalt.policy.shared_prompts import PromptStates
 
-# What scaled_dot_product_attention runs on a CPU; it also returns the log-sum-exp, which the public name drops.
-_flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-
 
 def attend_with_prompts(
     module: Any,
@@ -60,5 +57,8 @@ def _attention(
     query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scaling: float | None
 ) -> tuple[Tensor, Tensor]:
     """Attention `[n, heads, queries, size]`, and the log-sum-exp of its scores in float32, `[n, heads, queries]`."""
-    found: tuple[Tensor, Tensor] = _flash_attention(query, keys, values, attn_mask=mask, scale=scaling)
+    # What scaled_dot_product_attention runs on a CPU; it also returns the log-sum-exp, which the public name drops.
+    # Looked up here, so that a torch without it fails where `capabilities.py` tries, and prompts are not shared.
+    attend = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    found: tuple[Tensor, Tensor] = attend(query, keys, values, attn_mask=mask, scale=scaling)
     return found

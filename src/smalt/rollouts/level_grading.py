@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from smalt.grading.grader import Submit
 from smalt.grading.verdicts import Grade
 from smalt.problems.problem import Problem
 from smalt.rollouts.tree import Node
-
-Submit = Callable[[Problem, str], "Future[Grade]"]
 
 
 class Grader(Protocol):
