@@ -21,6 +21,8 @@ _MOST_PADDING = 1.5
 _KEYS_AT_ONCE = 1 << 16
 _SCORES_AT_ONCE = 1 << 25
 """Most keys, and most elements of a mask, that the rows of a block have together at a time; one row may need more."""
+_MOST_COPIED = 2048
+"""Keys of the prefix beyond which rows ask it once, where they can, instead of having a copy each."""
 _MOST_REPEATED = 4
 """Repeated keys that are more than this times the distinct ones are made again in backward instead of kept."""
 
@@ -35,8 +37,8 @@ class AttentionBlock:
     rest: int
     offsets: tuple[int, ...]
     """For each row the index of its first query among the rest of the keys."""
-    masks: dict[tuple[int | None, range], Tensor] = field(default_factory=dict)
-    """By window and rows, as far as they were asked for."""
+    masks: dict[tuple[int | None, range, int], Tensor] = field(default_factory=dict)
+    """By window, rows and first key, as far as they were asked for."""
 
     @property
     def is_causal(self) -> bool:
@@ -44,48 +46,45 @@ class AttentionBlock:
         return self.prefix == 0 and self.queries == self.rest and not any(self.offsets)
 
     @property
+    def copies_much(self) -> bool:
+        """Whether a copy of the prefix for each row would cost more than asking it apart and merging."""
+        return self.rows * self.prefix > _MOST_COPIED
+
+    @property
     def repeats_much(self) -> bool:
         """Whether the rows' keys are many times the distinct ones, so that keeping them would cost more than time."""
         return self.rows * (self.prefix + self.rest) > _MOST_REPEATED * (self.prefix + self.rows * self.rest)
 
-    @property
-    def parts(self) -> list[range]:
-        """Rows that are attended to together."""
-        keys = self.prefix + self.rest
+    def parts(self, keys: int) -> list[range]:
+        """Rows that are attended to together, each having so many keys of its own."""
         most = max(1, min(_KEYS_AT_ONCE // keys, _SCORES_AT_ONCE // (keys * self.queries)))
         return [range(start, min(start + most, self.rows)) for start in range(0, self.rows, most)]
 
     def queries_of(self, gathered: Tensor, rows: range) -> Tensor:
-        """Queries of some rows, `[rows, heads, queries, size]`, from all of the block's."""
+        """Queries of some rows, `[rows, queries, heads, size]`, from all of the block's."""
         own = gathered.reshape(self.rows, self.queries, *gathered.shape[1:])
-        return own[rows.start : rows.stop].transpose(1, 2)
+        return own[rows.start : rows.stop]
 
-    def keys_of(self, gathered: Tensor, rows: range) -> Tensor:
-        """Keys or values of some rows, `[rows, heads, prefix + rest, size]`, from all of the block's.
-
-        The prefix is repeated here, and its gradient summed, without an index for each copy.
-        """
+    def keys_of(self, gathered: Tensor, rows: range) -> tuple[Tensor, Tensor]:
+        """Keys or values from all of the block's: the prefix, and of some rows the `[rows, rest, heads, size]`."""
         common, rest = torch.split(gathered, [self.prefix, self.rows * self.rest])
-        own = rest.reshape(self.rows, self.rest, *rest.shape[1:])[rows.start : rows.stop]
-        if self.prefix:
-            own = torch.cat([common.expand(len(rows), *common.shape), own], dim=1)
-        return own.transpose(1, 2)
+        return common, rest.reshape(self.rows, self.rest, *rest.shape[1:])[rows.start : rows.stop]
 
-    def mask(self, window: int | None, rows: range, like: Tensor) -> Tensor:
-        """Additive mask `[rows or 1, 1, queries, keys]` of the dtype of `like`.
+    def mask(self, window: int | None, rows: range, like: Tensor, first: int = 0) -> Tensor:
+        """Additive mask `[rows or 1, 1, queries, keys]` of the dtype of `like`, for the keys from the `first` on.
 
         `window` is how many tokens back a token sees, itself included. Padding among the keys is behind every real
         query; padded queries see something, or everything alike, so that nothing is NaN.
         """
-        if (window, rows) not in self.masks:
+        if (window, rows, first) not in self.masks:
             wanted = self.offsets[rows.start : rows.stop]
             offsets = torch.tensor(wanted[:1] if len(set(wanted)) == 1 else wanted, device=like.device)
             query = self.prefix + offsets[:, None, None] + torch.arange(self.queries, device=like.device)[:, None]
-            key = torch.arange(self.prefix + self.rest, device=like.device)
+            key = torch.arange(first, self.prefix + self.rest, device=like.device)
             hidden = key > query if window is None else (key > query) | (key <= query - window)
             mask = torch.zeros(hidden.shape, dtype=like.dtype, device=like.device)
-            self.masks[window, rows] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
-        return self.masks[window, rows]
+            self.masks[window, rows, first] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
+        return self.masks[window, rows, first]
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class AttentionBlocks:
     @property
     def windows_seen(self) -> set[int]:
         """The windows that layers have asked masks for so far."""
-        return {window for block in self.blocks for window, _ in block.masks if window is not None}
+        return {window for block in self.blocks for window, _, _ in block.masks if window is not None}
 
     @classmethod
     def of(cls, trie: PrefixTrie, stems: Sequence[int], device: torch.device) -> AttentionBlocks:

@@ -19,6 +19,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from smalt.policy.attention_blocks import AttentionBlock, AttentionBlocks
+from smalt.policy.prefix_attention import attend_to_prefix_and_rest, has_operator
 from smalt.policy.prompt_attention import attend_with_prompts
 from smalt.policy.shared_prompts import PromptStates
 
@@ -85,13 +86,21 @@ def _by_blocks(
     """`[1, n, heads, size]` from query, key and value states `[n, heads, size]`."""
     window = kwargs.get("sliding_window")
     kwargs.pop("is_causal", None)
+    asks_prefix_once = not needs_mask and window is None and _can_ask_prefix_once(*states, **kwargs)
 
     def attend_rows(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         is_causal = block.is_causal and window is None and not needs_mask
         mask = None if is_causal else block.mask(window, rows, q)
-        gathered = block.queries_of(q, rows), block.keys_of(k, rows), block.keys_of(v, rows)
-        output, _ = attend(module, *gathered, mask, is_causal=is_causal, **kwargs)
+        keys, values = (_with_prefix(*block.keys_of(gathered, rows)) for gathered in (k, v))
+        queries = block.queries_of(q, rows).transpose(1, 2)
+        output, _ = attend(module, queries, keys, values, mask, is_causal=is_causal, **kwargs)
         return output.flatten(0, 1)
+
+    def ask_prefix_once(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        (prefix_keys, keys), (prefix_values, values) = block.keys_of(k, rows), block.keys_of(v, rows)
+        mask = block.mask(None, rows, q, first=block.prefix)
+        prefix, rest, scaling = (prefix_keys, prefix_values), (keys, values), kwargs.get("scaling")
+        return attend_to_prefix_and_rest(block.queries_of(q, rows), prefix, rest, mask, scaling).flatten(0, 1)
 
     query, key, value = states
     queries = torch.split(query.index_select(0, plan.query_places), plan.query_counts)
@@ -99,9 +108,24 @@ def _by_blocks(
     values = torch.split(value.index_select(0, plan.key_places), plan.key_counts)
     outputs = []
     for block, *gathered in zip(plan.blocks, queries, keys, values, strict=True):
-        run = _again_in_backward(attend_rows, kwargs) if block.repeats_much else attend_rows
-        outputs += [run(block, rows, *gathered) for rows in block.parts]
+        if asks_prefix_once and block.copies_much:
+            outputs += [ask_prefix_once(block, rows, *gathered) for rows in block.parts(block.rest)]
+        else:
+            run = _again_in_backward(attend_rows, kwargs) if block.repeats_much else attend_rows
+            outputs += [run(block, rows, *gathered) for rows in block.parts(block.prefix + block.rest)]
     return torch.cat(outputs).index_select(0, plan.output_places)[None]
+
+
+def _can_ask_prefix_once(query: Tensor, key: Tensor, value: Tensor, dropout: float = 0.0, **_: Any) -> bool:
+    """Whether `prefix_attention.py` has an operator for these states, `[n, heads, size]`."""
+    return query.device.type == "cpu" and not dropout and key.shape == value.shape and has_operator()
+
+
+def _with_prefix(prefix: Tensor, rest: Tensor) -> Tensor:
+    """`[rows, heads, prefix + rest, size]`: the prefix is repeated for each row, and its gradient summed."""
+    if len(prefix):
+        rest = torch.cat([prefix.expand(len(rest), *prefix.shape), rest], dim=1)
+    return rest.transpose(1, 2)
 
 
 def _again_in_backward(run: Callable[..., Tensor], kwargs: Mapping[str, Any]) -> Callable[..., Tensor]:
