@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from smalt.policy.sampling import SamplingSettings
 
 # Candidates among which a nucleus is looked for before the whole row is sorted.
 _CANDIDATES = 256
-# Numbers of a block of rows; bounds the float64 copies of logits.
+# Numbers of a block of rows; bounds the float32 copies of logits.
 _BLOCK_NUMBERS = 1 << 24
+# Words whose masses are summed before they are cumulated.
+_BLOCK_WORDS = 256
+_BELOW_ONE = 1 - 2**-52
 
 
 def draw(logits: Tensor, settings: SamplingSettings, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -46,12 +50,20 @@ def _draw_block(logits: Tensor, settings: SamplingSettings, uniform: Tensor) -> 
 def _look_up(scaled: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """The places `[rows, 1]` at which the cumulative distribution passes `uniform`, and their log-probabilities.
 
-    Summed in float64: in float32 the rare words' share of a vocabulary of 150,000 would be lost.
+    First the block of words is found, then the word in it, so that only sums of blocks and one block a row are
+    cumulated. That is done in float64: in float32 the rare words' share of a vocabulary of 150,000 would be lost.
     """
     highest = scaled.amax(-1, keepdim=True)
-    cumulative = (scaled - highest).exp_().cumsum(-1, dtype=torch.float64)
+    masses = pad((scaled - highest).exp_(), (0, -scaled.shape[1] % _BLOCK_WORDS)).view(len(scaled), -1, _BLOCK_WORDS)
+    cumulative = masses.sum(-1).cumsum(-1, dtype=torch.float64)
     total = cumulative[:, -1:]
-    places = torch.searchsorted(cumulative, uniform * total, right=True)
+    blocks = torch.searchsorted(cumulative, uniform * total, right=True)
+    begin, end = (pad(cumulative, (1, 0)).gather(1, blocks + side) for side in (0, 1))
+    within = masses.gather(1, blocks.unsqueeze(-1).expand(-1, -1, _BLOCK_WORDS)).squeeze(1)
+    within = within.cumsum(-1, dtype=torch.float64)
+    # What is left of the number is uniform again; it must stay below 1 however it was rounded.
+    rest = ((uniform * total - begin) / (end - begin)).clamp(0, _BELOW_ONE)
+    places = blocks * _BLOCK_WORDS + torch.searchsorted(within, rest * within[:, -1:], right=True)
     logprobs = scaled.gather(1, places) - highest - total.log().float()
     return places, logprobs
 

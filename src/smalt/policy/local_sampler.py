@@ -21,6 +21,7 @@ from smalt.policy.caching import keeps_every_token
 from smalt.policy.capabilities import capabilities_of
 from smalt.policy.continuous_decoding import ContinuousDecoding
 from smalt.policy.loading import Policy
+from smalt.policy.packed_linears import packed_linears
 from smalt.policy.prefix_memory import PrefixMemory
 from smalt.policy.sampling import (
     Completion,
@@ -88,7 +89,9 @@ class LocalSampler:
         on_finished: OnFinished,
     ) -> list[list[Completion]]:
         generator = torch.Generator(device=self.policy.device).manual_seed(seed % (1 << 63))
-        if self._keeps_every_token:
+        with packed_linears(self.policy.model, settings.max_new_tokens):
+            if not self._keeps_every_token:
+                return self._sample_in_fixed_batches(requests, settings, generator, on_finished)
             decoding = ContinuousDecoding(
                 self.policy,
                 settings,
@@ -99,6 +102,14 @@ class LocalSampler:
                 shares_prompts=self._shares_prompts(requests),
             )
             return decoding.run(requests, on_finished)
+
+    def _sample_in_fixed_batches(
+        self,
+        requests: Sequence[SampleRequest],
+        settings: SamplingSettings,
+        generator: torch.Generator,
+        on_finished: OnFinished,
+    ) -> list[list[Completion]]:
         results: list[list[Completion]] = [[] for _ in requests]
         for batch in aligned_batches(requests, settings, self.budget.batch_tokens):
             aligned = AlignedDecoding(self.policy, [requests[i] for i in batch], settings, generator, self.work)
