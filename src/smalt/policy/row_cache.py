@@ -9,7 +9,7 @@ gradient, on layers that attend to everything before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -36,16 +36,32 @@ class _Table:
     """Tokens of the prompt that a row begins behind, `[rows]`."""
     width: int = 0
     """Tokens of the longest row."""
+    next: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    """What `next_places` found for the present lengths."""
 
     @property
     def rows(self) -> int:
         return len(self.lengths)
+
+    def next_places(self, heads: int, columns: int) -> Tensor:
+        """Where each row's next token goes, `[rows * heads]`, in buffers seen as `[rows * heads * columns]`."""
+        if (heads, columns) not in self.next:
+            row_heads = torch.arange(self.rows * heads, device=self.lengths.device)
+            self.next[heads, columns] = row_heads * columns + self.lengths.repeat_interleave(heads)
+        return self.next[heads, columns]
+
+    def advance(self) -> None:
+        """Every row is a token longer."""
+        self.lengths = self.lengths + 1
+        self.width += 1
+        self.next.clear()
 
     def extend(self, lengths: list[int], begins: list[int]) -> None:
         """Append rows."""
         self.lengths = torch.cat([self.lengths, self.lengths.new_tensor(lengths)])
         self.begins = torch.cat([self.begins, self.begins.new_tensor(begins)])
         self.width = max(self.width, *lengths)
+        self.next.clear()
 
     def move(self, holes: list[int], tails: list[int], rows: int) -> None:
         """As the cache's."""
@@ -54,6 +70,7 @@ class _Table:
                 column[holes] = column[tails]
         self.lengths, self.begins = self.lengths[:rows], self.begins[:rows]
         self.width = int(self.lengths.max()) if rows else 0
+        self.next.clear()
 
 
 class RowCache(Cache):  # type: ignore[misc]
@@ -119,8 +136,7 @@ class RowCache(Cache):  # type: ignore[misc]
             inputs = {"attention_mask": mask[:, None, None], "shared_prompts": self.prompts.states()}
         positions = (table.begins + table.lengths)[:, None]
         output = model(input_ids=tokens[:, None], position_ids=positions, **inputs, **cache_argument(model, self))
-        table.lengths = table.lengths + 1
-        table.width += 1
+        table.advance()
         logits: Tensor = output.logits[:, -1]
         return logits
 
@@ -165,9 +181,9 @@ class _RowLayer(DynamicLayer):  # type: ignore[misc]
         """Write one token behind each row; returns the states of all rows, a column wider."""
         table = self.table
         self.reserve(key_states, value_states, table.rows)
-        rows = torch.arange(table.rows, device=key_states.device)
-        self.key_buffer[rows, :, table.lengths] = key_states[:, :, 0]
-        self.value_buffer[rows, :, table.lengths] = value_states[:, :, 0]
+        for buffer, states in ((self.key_buffer, key_states), (self.value_buffer, value_states)):
+            _, heads, columns, size = buffer.shape
+            buffer.view(-1, size).index_copy_(0, table.next_places(heads, columns), states.reshape(-1, size))
         shown = slice(0, table.width + 1)
         return self.key_buffer[: table.rows, :, shown], self.value_buffer[: table.rows, :, shown]
 
