@@ -35,6 +35,18 @@ assert _result.testsRun, "no tests"
 assert _result.wasSuccessful(), "\\n".join(text for _, text in _result.failures + _result.errors)[-1500:]
 """
 
+_PYTEST = """
+def _cases(test):
+    found = [{}]
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            names, rows = mark.args[:2]
+            names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+            rows = [row.values if type(row).__name__ == "ParameterSet" else row if names[1:] else [row] for row in rows]
+            found = [{**case, **dict(zip(names, row))} for row in rows for case in found]
+    return found
+"""
+
 
 def exercism(data: Path) -> Iterator[Case]:
     """Exercism's example solutions, and the stubs that a student starts from."""
@@ -68,11 +80,11 @@ def _trial(name: str, made: dict[str, Any]) -> Case:
 
 
 def _pytest_problem(name: str, test_code: str) -> Problem:
-    return problem_of_tests(name, [CodeTest(code=f"{test_code}\n\n{_calls(test_code)}")], limits=_LIMITS)
+    return problem_of_tests(name, [CodeTest(code=f"{test_code}\n{_PYTEST}\n{_calls(test_code)}")], limits=_LIMITS)
 
 
 def _calls(test_code: str) -> str:
-    """Calls of what pytest would collect: test functions, and the test methods of test classes."""
+    """Calls of what pytest would collect: test functions and methods of test classes, with all their parameters."""
     try:
         tree = ast.parse(test_code)
     except SyntaxError:
@@ -80,12 +92,12 @@ def _calls(test_code: str) -> str:
     lines = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            lines.append(f"{node.name}()")
+            lines.append(f"for case in _cases({node.name}): {node.name}(**case)")
         elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
             methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
             set_up = "instance.setup_method(); " if "setup_method" in methods else ""
             lines += [
-                f"instance = {node.name}(); {set_up}instance.{method}()"
+                f"for case in _cases({node.name}.{method}): instance = {node.name}(); {set_up}instance.{method}(**case)"
                 for method in methods
                 if method.startswith("test")
             ]
