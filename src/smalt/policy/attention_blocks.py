@@ -21,7 +21,7 @@ _MOST_PADDING = 1.5
 _KEYS_AT_ONCE = 1 << 16
 _SCORES_AT_ONCE = 1 << 25
 """Most keys, and most elements of a mask, that the rows of a block have together at a time; one row may need more."""
-_MOST_COPIED = 2048
+_MOST_COPIED = 4096
 """Keys of the prefix beyond which rows ask it once, where they can, instead of having a copy each."""
 _MOST_REPEATED = 4
 """Repeated keys that are more than this times the distinct ones are made again in backward instead of kept."""
@@ -37,8 +37,8 @@ class AttentionBlock:
     rest: int
     offsets: tuple[int, ...]
     """For each row the index of its first query among the rest of the keys."""
-    masks: dict[tuple[int | None, range, int], Tensor] = field(default_factory=dict)
-    """By window, rows and first key, as far as they were asked for."""
+    masks: dict[tuple[int | None, range, int, int], Tensor] = field(default_factory=dict)
+    """By window, rows, groups and first key, as far as they were asked for."""
 
     @property
     def is_causal(self) -> bool:
@@ -70,21 +70,23 @@ class AttentionBlock:
         common, rest = torch.split(gathered, [self.prefix, self.rows * self.rest])
         return common, rest.reshape(self.rows, self.rest, *rest.shape[1:])[rows.start : rows.stop]
 
-    def mask(self, window: int | None, rows: range, like: Tensor, first: int = 0) -> Tensor:
-        """Additive mask `[rows or 1, 1, queries, keys]` of the dtype of `like`, for the keys from the `first` on.
+    def mask(self, window: int | None, rows: range, like: Tensor, groups: int = 1, first: int = 0) -> Tensor:
+        """Additive mask `[rows or 1, 1, groups * queries, keys]` of the dtype of `like`, for keys from the `first` on.
 
-        `window` is how many tokens back a token sees, itself included. Padding among the keys is behind every real
-        query; padded queries see something, or everything alike, so that nothing is NaN.
+        `window` is how many tokens back a token sees, itself included; `groups` is query heads that share keys.
+        Padding among the keys is behind every real query; padded queries see something, or everything alike, so that
+        nothing is NaN.
         """
-        if (window, rows, first) not in self.masks:
+        if (window, rows, groups, first) not in self.masks:
             wanted = self.offsets[rows.start : rows.stop]
             offsets = torch.tensor(wanted[:1] if len(set(wanted)) == 1 else wanted, device=like.device)
             query = self.prefix + offsets[:, None, None] + torch.arange(self.queries, device=like.device)[:, None]
             key = torch.arange(first, self.prefix + self.rest, device=like.device)
             hidden = key > query if window is None else (key > query) | (key <= query - window)
             mask = torch.zeros(hidden.shape, dtype=like.dtype, device=like.device)
-            self.masks[window, rows, first] = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
-        return self.masks[window, rows, first]
+            mask = mask.masked_fill_(hidden, torch.finfo(like.dtype).min)[:, None]
+            self.masks[window, rows, groups, first] = mask.repeat(1, 1, groups, 1)
+        return self.masks[window, rows, groups, first]
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class AttentionBlocks:
     @property
     def windows_seen(self) -> set[int]:
         """The windows that layers have asked masks for so far."""
-        return {window for block in self.blocks for window, _, _ in block.masks if window is not None}
+        return {window for block in self.blocks for window, *_ in block.masks if window is not None}
 
     @classmethod
     def of(cls, trie: PrefixTrie, stems: Sequence[int], device: torch.device) -> AttentionBlocks:

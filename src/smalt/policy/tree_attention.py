@@ -14,11 +14,13 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from smalt.policy.attention_blocks import AttentionBlock, AttentionBlocks
+from smalt.policy.grouped_heads import grouped, ungrouped
 from smalt.policy.prefix_attention import attend_to_prefix_and_rest, has_operator
 from smalt.policy.prompt_attention import attend_with_prompts
 from smalt.policy.shared_prompts import PromptStates
@@ -64,6 +66,8 @@ def _attention(inner: str) -> AttentionCall:
         if shared_prompts is not None:
             mask = cast(Tensor, attention_mask)
             return attend_with_prompts(module, query, key, value, mask, shared_prompts, kwargs.get("scaling")), None
+        if attention_blocks is None and inner == "sdpa" and query.shape[2] == 1 and attention_mask is not None:
+            return _of_one_token(query, key, value, attention_mask, kwargs.get("scaling")), None
         attend = _own_eager(module) if inner == "eager" else ALL_ATTENTION_FUNCTIONS[inner]
         if attention_blocks is None:
             found: tuple[Tensor, Any] = attend(module, query, key, value, attention_mask, **kwargs)
@@ -72,6 +76,12 @@ def _attention(inner: str) -> AttentionCall:
         return _by_blocks(module, attend, states, attention_blocks, needs_mask=inner == "eager", **kwargs), None
 
     return attention
+
+
+def _of_one_token(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None) -> Tensor:
+    """`[rows, 1, heads, size]` from queries `[rows, heads, 1, size]`; `mask` is the same for all heads."""
+    heads = grouped(query.transpose(1, 2), key.shape[1])
+    return ungrouped(scaled_dot_product_attention(heads, key, value, attn_mask=mask, scale=scaling), 1)
 
 
 def _by_blocks(
@@ -83,26 +93,36 @@ def _by_blocks(
     needs_mask: bool,
     **kwargs: Any,
 ) -> Tensor:
-    """`[1, n, heads, size]` from query, key and value states `[n, heads, size]`."""
+    """`[1, n, heads, size]` from query, key and value states `[n, heads, size]`.
+
+    `needs_mask`: whether `attend` is the model's own, to which nothing but queries, keys and a mask can be given.
+    """
     window = kwargs.get("sliding_window")
     kwargs.pop("is_causal", None)
+    query, key, value = states
+    shared_heads = key.shape[1]
+    groups = query.shape[1] // shared_heads
     asks_prefix_once = not needs_mask and window is None and _can_ask_prefix_once(*states, **kwargs)
 
     def attend_rows(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        is_causal = block.is_causal and window is None and not needs_mask
-        mask = None if is_causal else block.mask(window, rows, q)
         keys, values = (_with_prefix(*block.keys_of(gathered, rows)) for gathered in (k, v))
-        queries = block.queries_of(q, rows).transpose(1, 2)
-        output, _ = attend(module, queries, keys, values, mask, is_causal=is_causal, **kwargs)
-        return output.flatten(0, 1)
+        queries = block.queries_of(q, rows)
+        is_causal = block.is_causal and window is None
+        if needs_mask or is_causal:
+            mask = block.mask(window, rows, q) if needs_mask else None
+            output, _ = attend(module, queries.transpose(1, 2), keys, values, mask, is_causal=is_causal, **kwargs)
+            return output.flatten(0, 1)
+        mask, dropout = block.mask(window, rows, q, groups), kwargs.get("dropout", 0.0)
+        heads = grouped(queries, shared_heads)
+        output = scaled_dot_product_attention(heads, keys, values, mask, dropout, scale=kwargs.get("scaling"))
+        return ungrouped(output, block.queries).flatten(0, 1)
 
     def ask_prefix_once(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         (prefix_keys, keys), (prefix_values, values) = block.keys_of(k, rows), block.keys_of(v, rows)
-        mask = block.mask(None, rows, q, first=block.prefix)
+        mask = block.mask(None, rows, q, groups, first=block.prefix)
         prefix, rest, scaling = (prefix_keys, prefix_values), (keys, values), kwargs.get("scaling")
         return attend_to_prefix_and_rest(block.queries_of(q, rows), prefix, rest, mask, scaling).flatten(0, 1)
 
-    query, key, value = states
     queries = torch.split(query.index_select(0, plan.query_places), plan.query_counts)
     keys = torch.split(key.index_select(0, plan.key_places), plan.key_counts)
     values = torch.split(value.index_select(0, plan.key_places), plan.key_counts)
