@@ -55,8 +55,10 @@ class AttentionBlock:
         """Whether the rows' keys are many times the distinct ones, so that keeping them would cost more than time."""
         return self.rows * (self.prefix + self.rest) > _MOST_REPEATED * (self.prefix + self.rows * self.rest)
 
-    def parts(self, keys: int) -> list[range]:
-        """Rows that are attended to together, each having so many keys of its own."""
+    @property
+    def parts(self) -> list[range]:
+        """Rows that are attended to together."""
+        keys = self.prefix + self.rest
         most = max(1, min(_KEYS_AT_ONCE // keys, _SCORES_AT_ONCE // (keys * self.queries)))
         return [range(start, min(start + most, self.rows)) for start in range(0, self.rows, most)]
 

@@ -3,7 +3,8 @@
 `scaled_dot_product_attention` wants the prefix's keys repeated for every row, as a copy in memory, and a mask over all
 of them. Here the prefix is asked once, by the queries of all rows and without a mask. The softmax over both parts is
 their mean, weighted by each part's sum of exponentials, whose logarithm the operator returns. It also takes that of the
-whole in backward, where each part's gradient follows from the merged output alone.
+whole in backward, where each part's gradient follows from the merged output alone; the prefix's is made for each row
+and summed.
 """
 
 from __future__ import annotations

@@ -129,10 +129,10 @@ def _by_blocks(
     outputs = []
     for block, *gathered in zip(plan.blocks, queries, keys, values, strict=True):
         if asks_prefix_once and block.copies_much:
-            outputs += [ask_prefix_once(block, rows, *gathered) for rows in block.parts(block.rest)]
+            run = ask_prefix_once
         else:
             run = _again_in_backward(attend_rows, kwargs) if block.repeats_much else attend_rows
-            outputs += [run(block, rows, *gathered) for rows in block.parts(block.prefix + block.rest)]
+        outputs += [run(block, rows, *gathered) for rows in block.parts]
     return torch.cat(outputs).index_select(0, plan.output_places)[None]
 
 
