@@ -36,7 +36,7 @@ class _Table:
     """Tokens of the prompt that a row begins behind, `[rows]`."""
     width: int = 0
     """Tokens of the longest row."""
-    next: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+    known_places: dict[tuple[int, int], Tensor] = field(default_factory=dict)
     """What `next_places` found for the present lengths."""
 
     @property
@@ -45,23 +45,23 @@ class _Table:
 
     def next_places(self, heads: int, columns: int) -> Tensor:
         """Where each row's next token goes, `[rows * heads]`, in buffers seen as `[rows * heads * columns]`."""
-        if (heads, columns) not in self.next:
+        if (heads, columns) not in self.known_places:
             row_heads = torch.arange(self.rows * heads, device=self.lengths.device)
-            self.next[heads, columns] = row_heads * columns + self.lengths.repeat_interleave(heads)
-        return self.next[heads, columns]
+            self.known_places[heads, columns] = row_heads * columns + self.lengths.repeat_interleave(heads)
+        return self.known_places[heads, columns]
 
     def advance(self) -> None:
         """Every row is a token longer."""
         self.lengths = self.lengths + 1
         self.width += 1
-        self.next.clear()
+        self.known_places.clear()
 
     def extend(self, lengths: list[int], begins: list[int]) -> None:
         """Append rows."""
         self.lengths = torch.cat([self.lengths, self.lengths.new_tensor(lengths)])
         self.begins = torch.cat([self.begins, self.begins.new_tensor(begins)])
         self.width = max(self.width, *lengths)
-        self.next.clear()
+        self.known_places.clear()
 
     def move(self, holes: list[int], tails: list[int], rows: int) -> None:
         """As the cache's."""
@@ -70,7 +70,7 @@ class _Table:
                 column[holes] = column[tails]
         self.lengths, self.begins = self.lengths[:rows], self.begins[:rows]
         self.width = int(self.lengths.max()) if rows else 0
-        self.next.clear()
+        self.known_places.clear()
 
 
 class RowCache(Cache):  # type: ignore[misc]

@@ -66,7 +66,8 @@ def _attention(inner: str) -> AttentionCall:
         if shared_prompts is not None:
             mask = cast(Tensor, attention_mask)
             return attend_with_prompts(module, query, key, value, mask, shared_prompts, kwargs.get("scaling")), None
-        if attention_blocks is None and inner == "sdpa" and query.shape[2] == 1 and attention_mask is not None:
+        is_decoding = attention_blocks is None and query.shape[2] == 1 and not module.training
+        if is_decoding and inner == "sdpa" and attention_mask is not None:
             return _of_one_token(query, key, value, attention_mask, kwargs.get("scaling")), None
         attend = _own_eager(module) if inner == "eager" else ALL_ATTENTION_FUNCTIONS[inner]
         if attention_blocks is None:
@@ -107,9 +108,9 @@ def _by_blocks(
     def attend_rows(block: AttentionBlock, rows: range, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         keys, values = (_with_prefix(*block.keys_of(gathered, rows)) for gathered in (k, v))
         queries = block.queries_of(q, rows)
-        is_causal = block.is_causal and window is None
+        is_causal = block.is_causal and window is None and not needs_mask
         if needs_mask or is_causal:
-            mask = block.mask(window, rows, q) if needs_mask else None
+            mask = None if is_causal else block.mask(window, rows, q)
             output, _ = attend(module, queries.transpose(1, 2), keys, values, mask, is_causal=is_causal, **kwargs)
             return output.flatten(0, 1)
         mask, dropout = block.mask(window, rows, q, groups), kwargs.get("dropout", 0.0)
