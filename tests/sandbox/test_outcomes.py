@@ -44,6 +44,19 @@ def test_arguments_must_be_plain(run: Run) -> None:
         run("def f(x): return x", CallInput("f", (object(),)))
 
 
+@pytest.mark.parametrize("test", [CallInput("f", ()), CodeInput("f()")])
+def test_a_program_that_shows_its_own_traceback_quotes_its_own_lines(run: Run, test: CallInput | CodeInput) -> None:
+    program = (
+        "import sys, traceback\ndef f():\n    try:\n        [][1]\n"
+        "    except IndexError:\n        traceback.print_exc(file=sys.stdout)"
+    )
+    (execution,) = run(program, test)
+    assert [line.strip() for line in execution.stdout.splitlines()][1:3] == [
+        'File "solution.py", line 4, in f',
+        "[][1]",
+    ]
+
+
 def test_missing_entry_point(run: Run) -> None:
     (execution,) = run("def g(): pass", CallInput("f", ()))
     assert execution.error == "NameError: name 'f' is not defined"

@@ -17,6 +17,17 @@ CALLS: dict[str, tuple[str, Any, tuple[Any, ...]]] = {
         2,
         (1,),
     ),
+    "class Solution beside an imported name": (
+        "from math import floor as f\nclass Solution:\n    def f(self, x): return x + 1",
+        2,
+        (1,),
+    ),
+    "a function that class Solution calls": (
+        "def f(x): return x + 1\nclass Solution:\n    def f(self, x): return f(f(x))",
+        2,
+        (1,),
+    ),
+    "an imported function": ("from math import floor as f", 1, (1.5,)),
     "a static method": ("class Solution:\n    @staticmethod\n    def f(x): return x + 1", 2, (1,)),
     "a class method": ("class Solution:\n    @classmethod\n    def f(cls, x): return x + 1", 2, (1,)),
     "a helper below": ("def f(x): return g(x)\ndef g(x): return x + 1", 2, (1,)),

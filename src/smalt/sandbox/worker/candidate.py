@@ -58,8 +58,8 @@ class Candidate:
         self._objects = []
         if self._compiled is None:
             self._compiled = compile_program(self._program)
-        if isinstance(self._compiled, BaseException):
             tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(self._program))
+        if isinstance(self._compiled, BaseException):
             said = failure("", self._compiled)
             is_out_of_memory = isinstance(self._compiled, MemoryError)
             return ["uncompiled", is_out_of_memory, said["error_type"], said["error"]]

@@ -58,6 +58,8 @@ class ChildRun:
             if compiled is None:
                 # Only now: it takes the time of the first run.
                 compiled = load_code(code) or compile_program(program)
+                # For programs that print their own tracebacks.
+                tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(program))
             result = self.run_input(compiled, program, kind[0])
             message = self.message(result)
             if message != PASSED or len(result) > 1:
@@ -76,7 +78,6 @@ class ChildRun:
         self.begin()
         payload = b"" if kind == _STDIN else streams.take_input()
         if isinstance(code, BaseException):
-            tracebacks.remember_source(tracebacks.PROGRAM_FILE, text_of(program))
             return failure("memory_limit" if isinstance(code, MemoryError) else "compile_error", code)
         module = ProgramModule("__main__" if kind == _STDIN else "solution")
         return self._finish(self._run(code, module.namespace, program, kind, payload), module)

@@ -47,10 +47,19 @@ class ProgramModule:
 
 
 def find_entry_point(namespace: dict[str, Any], name: str) -> Any:
-    """Return the function `name`, or the method of that name of a class `Solution`."""
-    if name in namespace:
-        return namespace[name]
+    """Return the function `name`, or the method of that name of a class `Solution`.
+
+    What the program has only imported stands back behind a method: `from heapq import *` brings a `merge`.
+    """
     solution = namespace.get("Solution")
-    if solution is not None and hasattr(solution, name):
+    is_method = solution is not None and hasattr(solution, name)
+    if name in namespace and not (is_method and _is_imported(namespace, name)):
+        return namespace[name]
+    if solution is not None and is_method:
         return getattr(solution(), name)
     raise NameError(f"name '{name}' is not defined")
+
+
+def _is_imported(namespace: dict[str, Any], name: str) -> bool:
+    own = namespace.get("__name__")
+    return getattr(namespace[name], "__module__", own) != own

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from smalt.sandbox.worker import crossing, launching, streams
+from smalt.sandbox.worker import crossing, launching, streams, tracebacks
 from smalt.sandbox.worker.requests import Kind, Request, table_bytes
 
 # The interpreter adapts a function after eight calls.
@@ -77,6 +77,7 @@ def rehearse(put_layers: Callable[[], None], null: int) -> None:
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
     sys.modules.pop("solution", None)
+    tracebacks.forget_sources()
     sys.modules["__main__"], sys.stdin, sys.stdout, sys.stderr = before
 
 

@@ -19,6 +19,12 @@ def remember_source(file_name: str, source: str) -> None:
     linecache.cache[file_name] = (len(source), None, source.splitlines(keepends=True), file_name)
 
 
+def forget_sources() -> None:
+    """Undo `remember_source`: the next program's lines are other ones."""
+    for file_name in (PROGRAM_FILE, TEST_FILE):
+        linecache.cache.pop(file_name, None)
+
+
 def error_text(error: BaseException) -> str:
     """Return the traceback of `error`, cut to the frames of the program and of its test."""
     frames: deque[tuple[FrameType, int]] = deque(maxlen=_MAX_FRAMES)
