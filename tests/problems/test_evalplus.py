@@ -5,7 +5,7 @@ import pytest
 
 from smalt.problems.asserts import ASSERTED_EQUALITY
 from smalt.problems.evalplus import read_evalplus
-from smalt.problems.problem import CallTest, CodeTest, ValueRule
+from smalt.problems.problem import CallTest, CodeTest, Limits, ValueRule
 from smalt.problems.records import ProblemFileError
 from tests.problems.real_data import data_file
 
@@ -115,7 +115,17 @@ def test_tolerances(tmp_path, results, atol, tolerance):
     ],
 )
 def test_any_other_test_stays_code(tmp_path, test):
-    assert read(tmp_path, mbpp_record(test)).hidden_tests == (CodeTest(code=test),)
+    problem = read(tmp_path, mbpp_record(test))
+    assert problem.hidden_tests == (CodeTest(code=test),)
+    assert problem.limits.cpu_seconds > Limits().cpu_seconds
+
+
+def test_a_comparison_that_nothing_asserts_is_asserted(tmp_path):
+    helpers = "def assertion(out, exp, atol):\n    exact_match = exp == (out is not None)\n"
+    [test] = read(tmp_path, mbpp_record(plus_test("[[1]]", "[True]", helpers=helpers))).hidden_tests
+    exec(test.code, {"double": lambda x: 2 * x})
+    with pytest.raises(AssertionError):
+        exec(test.code, {"double": lambda x: None})
 
 
 def test_a_check_that_stays_code_is_called(tmp_path):

@@ -19,7 +19,7 @@ from typing import Any
 from smalt.problems import humaneval, mbpp
 from smalt.problems.asserts import ASSERTED_EQUALITY, NotALiteralError
 from smalt.problems.infinity import literal_with_infinity
-from smalt.problems.problem import CallTest, CodeTest, Problem, TestCase, ValueRule
+from smalt.problems.problem import CallTest, CodeTest, Limits, Problem, TestCase, ValueRule
 from smalt.problems.records import Record, read_records, unique_ids
 
 HUMANEVAL_PLUS_TEST = "def check(candidate):\n    inputs = ["
@@ -31,6 +31,8 @@ for i, (inp, exp) in enumerate(zip(inputs, results)):
 _FLOATS_TOLERANCE = 1e-6
 """Absolute, where every result is a float and the test names none."""
 _RELATIVE_TOLERANCE = 1e-7
+_BUNDLE_LIMITS = Limits(cpu_seconds=20, wall_seconds=60)
+"""Where a thousand inputs are one test: references of HumanEval+ take up to 9 s. evalplus gives each input a second."""
 # The two comparisons that amount to ==, with a tolerance where every result is a float.
 _PLAIN_ASSERTIONS = (
     """
@@ -79,6 +81,7 @@ def problem_from_record(record: Record) -> Problem:
             "public_tests": tuple(public),
             "hidden_tests": tuple(test for test in plus.tests if _call(test) not in shown),
             "compare": plus.compare or base.compare,
+            "limits": _BUNDLE_LIMITS if any(isinstance(test, CodeTest) for test in plus.tests) else base.limits,
             "metadata": {**base.metadata, "source": "evalplus"},
         }
     )
@@ -124,8 +127,20 @@ def _plus_tests(record: Record, entry_point: str) -> _PlusTests:
     calls = _call_tests(tree, functions, entry_point)
     if calls is not None:
         return calls
+    source = _with_verdict(source, tree, functions)
     code = f"{source.rstrip()}\n\ncheck({entry_point})\n" if "check" in functions else source
     return _PlusTests([CodeTest(code=code)])
+
+
+def _with_verdict(source: str, tree: ast.Module, functions: dict[str, ast.FunctionDef]) -> str:
+    """The test with the assertion that some of MBPP+ lack (`check_str`): they compare, and let every program pass."""
+    assertion = functions.get("assertion")
+    if assertion is None or any(isinstance(node, ast.Assert) for node in ast.walk(assertion)):
+        return source
+    if not any(isinstance(node, ast.Name) and node.id == "exact_match" for node in ast.walk(assertion)):
+        return source
+    assertion.body += ast.parse("assert exact_match").body
+    return ast.unparse(tree)
 
 
 def _call_tests(tree: ast.Module, functions: dict[str, ast.FunctionDef], entry_point: str) -> _PlusTests | None:
