@@ -43,13 +43,20 @@ class Outcome:
 
 
 def compare_cases(cases: Iterable[Case], grader: Grader, path: Path) -> Iterator[Outcome]:
-    """Grade the cases that `path` has no line of yet, and yield the outcomes of all, those of before first."""
+    """Grade the cases that `path` has no line of yet, and yield the outcomes of all.
+
+    Raises ValueError when two cases have one id: the second would be given the first one's outcome.
+    """
+    seen: set[str] = set()
     known = {outcome.program_id: outcome for outcome in read_outcomes(path)}
     path.parent.mkdir(parents=True, exist_ok=True)
     # Written anew, because the line that a kill interrupted must go.
     path.write_text("".join(map(_line, known.values())), encoding="utf-8")
     with path.open("a", encoding="utf-8") as file:
         for case in cases:
+            if case.program_id in seen:
+                raise ValueError(f"two cases are called {case.program_id!r}")
+            seen.add(case.program_id)
             outcome = known.get(case.program_id)
             if outcome is None:
                 outcome = outcome_of(case, grader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,13 @@ def apps150(data: Path) -> Iterator[Case]:
     without running anything: problems with such outputs are left out.
     """
     problems = [_apps150_problem(row, fields) for row, fields in enumerate(objects(data / "apps150/selected150.jsonl"))]
+    seen: Counter[str] = Counter()
     for fields in objects(data / "apps150/mapcoder_candidates.jsonl"):
         problem = problems[fields["row"]]
         if problem is not None:
-            program_id = f"{problem.id} {fields['model']} {fields['method']}"
+            name = f"{problem.id} {fields['model']} {fields['method']}"
+            seen[name] += 1
+            program_id = name if seen[name] == 1 else f"{name} {seen[name]}"
             yield Case(program_id, "generated", problem, fields["source_codes"][0], passes=fields["is_solved"])
 
 
