@@ -56,6 +56,12 @@ def test_nothing_is_packed_where_it_does_not_pay(model, products, dtype):
         assert not packed_layers(model)
 
 
+def test_a_model_too_large_to_copy_stays_as_it_is(model, monkeypatch):
+    monkeypatch.setattr("smalt.policy.packed_linears._MOST_BYTES", 1000)
+    with packed_linears(model, 100):
+        assert not packed_layers(model)
+
+
 @needs_bfloat16
 def test_the_sampler_decodes_with_packed_layers():
     policy, seen = tiny_policy("llama"), set()

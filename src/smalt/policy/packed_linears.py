@@ -16,6 +16,8 @@ from torch import Tensor
 
 # Laying out costs about as much as ten products save.
 _LEAST_PRODUCTS = 32
+# The copies of a larger model could crowd out what else is in memory.
+_MOST_BYTES = 4 << 30
 # Rows that a layout is made for; it serves any number.
 _ROWS = 64
 
@@ -24,10 +26,12 @@ _ROWS = 64
 def packed_linears(model: Any, products: int) -> Iterator[None]:
     """While open, layers of the model multiply by a copy of their weights, at most `products` times.
 
-    Results are the same. The weights must not change meanwhile. Nothing happens where it would not pay, on another
-    device or dtype, and where this torch has no such operator.
+    Results are the same. The weights must not change meanwhile. Nothing happens where it would not pay, for models of
+    more than 4 GiB, on another device or dtype, and where this torch has no such operator.
     """
     layers = _linear_layers(model) if products >= _LEAST_PRODUCTS and _can_pack() else []
+    if sum(layer.weight.nbytes for layer in layers) > _MOST_BYTES:
+        layers = []
     try:
         for layer in layers:
             layer.forward = partial(_product, torch.ops.mkldnn._reorder_linear_weight(layer.weight, _ROWS), layer.bias)
