@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
-from smalt.reports.table import by_turn_rows, by_turn_table, points
+from smalt.reports.table import by_turn_rows, by_turn_table, evaluation_table, points
 
 BEFORE = ByTurn([0.2, 0.25], [[0.1, 0.3], [0.15, 0.35]], 30, 4)
 AFTER = ByTurn([0.317], [[0.28, 0.352]], 30, 4)
@@ -31,6 +31,14 @@ def test_table_prints():
     console.print(by_turn_table(BEFORE, AFTER))
     shown = console.file.getvalue()
     assert "Difference" in shown and "31.7 (28.0 to 35.2)" in shown and "+11.7" in shown
+
+
+def test_the_table_of_one_evaluation_has_its_figures_only():
+    console = Console(file=io.StringIO(), width=100)
+    console.print(evaluation_table(BEFORE))
+    shown = console.file.getvalue()
+    assert "Pass@1" in shown and "25.0 (15.0 to 35.0)" in shown
+    assert "Before" not in shown and "–" not in shown
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def eval_command(
 
     from smalt.pipeline import evaluate_model
     from smalt.reports.run_folder import EvaluationSummary
-    from smalt.reports.table import by_turn_table
+    from smalt.reports.table import evaluation_table
     from smalt.settings import load_evaluation
 
     settings = load_evaluation(
@@ -80,5 +80,5 @@ def eval_command(
     )
     console = Console()
     summary = EvaluationSummary.model_validate(evaluate_model(settings, out, console))
-    console.print(by_turn_table(None, summary.by_turn()))
+    console.print(evaluation_table(summary.by_turn()))
     console.print(f"Summary: {out / 'summary.json'}", highlight=False)

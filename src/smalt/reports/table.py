@@ -11,13 +11,22 @@ from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
 NOTHING = "–"
 
 
+TITLE = "Pass@1 by turn, % (95 % interval)"
+
+
+def evaluation_table(evaluation: ByTurn) -> Table:
+    """A rich table of Pass@1 by turn of one evaluation, in percent with 95 % intervals."""
+    turns = range(len(evaluation.pass_at_1))
+    return text_table(TITLE, [("Turn", "Pass@1"), *((str(turn + 1), share(evaluation, turn)) for turn in turns)])
+
+
 def by_turn_table(before: ByTurn | None, after: ByTurn | None, difference: PairedDifference | None = None) -> Table:
     """A rich table of Pass@1 by turn, in percent with 95 % intervals, and of the difference in points.
 
     Either evaluation may be missing. The difference has an interval when `difference` is given; two intervals
     alone do not determine it, because both evaluations see the same problems.
     """
-    table = Table(title="Pass@1 by turn, % (95 % interval)", title_justify="left")
+    table = Table(title=TITLE, title_justify="left")
     table.add_column("Turn", justify="right")
     for name in ("Before", "After", "Difference"):
         table.add_column(name, justify="right", no_wrap=True)
