@@ -9,8 +9,6 @@ from rich.table import Table
 from smalt.evaluation.pass_at_k import ByTurn, PairedDifference
 
 NOTHING = "–"
-
-
 TITLE = "Pass@1 by turn, % (95 % interval)"
 
 
